@@ -12,7 +12,7 @@
 //!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
 //!   AskForRelease {boot} ───────────────────▶ A is isolated, also if B has forgotten that
-//!   Datagram {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task
+//!   Datagram {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task; scripts
 //! ```
 //!
 //! A node sends `Alive` when its component has made its endpoint and `Dead` when it has seen the
@@ -34,7 +34,7 @@ mod offer;
 mod session;
 mod session_message;
 
-pub use datagram::{Datagram, DatagramPort, DatagramSender, NOTE_LEN_MAX};
+pub use datagram::{Datagram, DatagramPort, DatagramSender, NOTE_LEN_MAX, SCRIPT_LEN_MAX};
 pub use hello::{Hello, Refusal, VERSION};
 pub use local::{LocalBootstrap, LocalError};
 pub use network::{

@@ -40,8 +40,8 @@ use crate::clock::Deadline;
 use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
-    Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome, Refused, Reply,
-    ReportEffect, Request, TakenMessage, TaskEffect, TaskOrder, Want,
+    Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome, Payload, Refused,
+    Reply, ReportEffect, Request, ScriptLoaded, TakenMessage, TaskEffect, TaskOrder, Want,
 };
 use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
@@ -407,6 +407,18 @@ impl Client {
     /// [`ClientError`].
     pub fn order_node(&mut self, node: u16, order: NodeOrder) -> Result<(), ClientError> {
         self.ask_for_done(Want::Node { node, order })
+    }
+
+    /// Has the node, which is the manager, replace the cluster's recovery script by the translated
+    /// one. It is in force once all members hold it; if one does not within 10 s, nothing changes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn load_script(&mut self, image: Vec<u8>) -> Result<ScriptLoaded, ClientError> {
+        match self.ask(Want::LoadScript { image: Payload(image) }, Duration::from_secs(15))? {
+            Outcome::ScriptLoaded(loaded) => Ok(loaded),
+            other => Err(self.out_of_place(&other)),
+        }
     }
 
     fn ask_for_done(&mut self, what: Want) -> Result<(), ClientError> {

@@ -46,6 +46,7 @@ mod puts;
 mod refusals;
 mod reset;
 mod saved;
+mod scripts;
 mod supervisor;
 mod takes;
 mod tasks;

@@ -18,7 +18,7 @@ use core::fmt;
 use super::database::VERSION_WORDS;
 use super::{
     Alarm, Change, ComponentIncarnation, ImagePart, Judged, Level, Members, Message, Question,
-    ScriptOrder, Seat, Seen, TaskAction, Term, Version, ViewTag,
+    ScriptOrder, ScriptVersion, Seat, Seen, TaskAction, Term, Version, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
 
@@ -309,6 +309,8 @@ const REBOOTS: u32 = 3;
 const TASK_STATUS: u32 = 4;
 const TASK_ERROR: u32 = 5;
 const TASK_ANSWERED: u32 = 6;
+const SCRIPT_HELD: u32 = 7;
+const SCRIPT_USED: u32 = 8;
 /// In the first word of an error: an α-count is given.
 const WITH_ALPHA: u32 = 1 << 24;
 
@@ -333,6 +335,15 @@ fn change_words(seq: u32, change: Change) -> [u32; 6] {
             let what = u32::from(task) | u32::from(mark) << 8 | u32::from(is_cleared) << 24;
             let place = u32::from(term.claimant.0) | u32::from(index) << 16;
             [seq, TASK_ANSWERED, what, term.epoch, evaluation, place]
+        }
+        Change::ScriptHeld(digest) => {
+            let [low, high] = halves(digest);
+            [seq, SCRIPT_HELD, low, high, 0, 0]
+        }
+        Change::ScriptUsed(ScriptVersion { term, number, digest }) => {
+            let [low, high] = halves(digest);
+            let place = u32::from(term.claimant.0) | u32::from(number) << 16;
+            [seq, SCRIPT_USED, low, high, term.epoch, place]
         }
     }
 }
@@ -363,6 +374,14 @@ fn change(w: &[u32; WORDS]) -> Result<Change, FrameError> {
             let judged = Judged { term, evaluation: w[4], index: u16::from_le_bytes([c, d]) };
             let (mark, is_cleared) = (u16::from_le_bytes([low, high]), flag == 1);
             (Change::TaskAnswered { task, mark, judged, is_cleared }, 6)
+        }
+        SCRIPT_HELD => (Change::ScriptHeld(u64::from(w[2]) | u64::from(w[3]) << 32), 4),
+        SCRIPT_USED => {
+            let [a, b, c, d] = w[5].to_le_bytes();
+            let term = Term { epoch: w[4], claimant: Rank(u16::from_le_bytes([a, b])) };
+            let digest = u64::from(w[2]) | u64::from(w[3]) << 32;
+            let number = u16::from_le_bytes([c, d]);
+            (Change::ScriptUsed(ScriptVersion { term, number, digest }), 6)
         }
         _ => return Err(FrameError::Field),
     };

@@ -3,6 +3,7 @@
 //! ```text
 //!  standing (20) │ incarnation (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
 //!  last order judged: epoch (4) claimant (2) evaluation (4) index (2)
+//!  script held (8) │ script used: epoch (4) claimant (2) number (2) digest (8)
 //!  per task:  status (1) errors (2) alpha (2) answered (2) kind (2)
 //!  per error that is kept:  task (1) kind (2) time (8)
 //! ```
@@ -12,12 +13,14 @@
 //! request; invalid counts are the sender's fault.
 
 use super::record::ERRORS;
-use super::{ComponentIncarnation, ImagePart, Judged, Record, Standing, Task, TaskError, Term};
+use super::{
+    ComponentIncarnation, ImagePart, Judged, Record, ScriptVersion, Standing, Task, TaskError, Term,
+};
 use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of the image of an entry with the maximum number of tasks.
-pub(super) const IMAGE_LEN_MAX: usize = 55 + 9 * TASKS_MAX + 11 * ERRORS;
+pub(super) const IMAGE_LEN_MAX: usize = 79 + 9 * TASKS_MAX + 11 * ERRORS;
 /// The maximum number of tasks of a node.
 pub const TASKS_MAX: usize = 16;
 /// The maximum number of parts of an image.
@@ -66,6 +69,12 @@ impl Image {
         image.put(&term.claimant.0.to_le_bytes());
         image.put(&evaluation.to_le_bytes());
         image.put(&index.to_le_bytes());
+        image.put(&record.script_held.to_le_bytes());
+        let ScriptVersion { term, number, digest } = record.script_used;
+        image.put(&term.epoch.to_le_bytes());
+        image.put(&term.claimant.0.to_le_bytes());
+        image.put(&number.to_le_bytes());
+        image.put(&digest.to_le_bytes());
         for task in record.tasks() {
             image.put(&[task.status]);
             for number in [task.errors, task.alpha, task.answered, task.kind] {
@@ -214,6 +223,12 @@ impl Source<'_> {
         let judged = Judged { term, evaluation, index: u16::from_le_bytes(self.take()?) };
         let mut record =
             Record { incarnation, seq, role, status, task_count, judged, ..Record::default() };
+        record.script_held = u64::from_le_bytes(self.take()?);
+        let epoch = u32::from_le_bytes(self.take()?);
+        let term = Term { epoch, claimant: Rank(u16::from_le_bytes(self.take()?)) };
+        let number = u16::from_le_bytes(self.take()?);
+        let digest = u64::from_le_bytes(self.take()?);
+        record.script_used = ScriptVersion { term, number, digest };
         (record.reboots, record.error_count) = (reboots, error_count);
         for index in 0..usize::from(task_count) {
             let [status] = self.take()?;
@@ -232,7 +247,7 @@ impl Source<'_> {
             if task >= task_count {
                 return Err(ImageError::Field);
             }
-            record.errors[number as usize % ERRORS] = TaskError { task, kind, at_us };
+            record.errors.set(number, TaskError { task, kind, at_us });
         }
         // Zero padding shorter than one part may follow.
         if self.bytes.len() >= ImagePart::LEN || self.bytes.iter().any(|byte| *byte != 0) {

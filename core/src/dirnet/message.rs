@@ -109,6 +109,17 @@ pub struct Judged {
     pub index: u16,
 }
 
+/// A recovery script that a manager has put in force, by its digest; grows with each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScriptVersion {
+    /// The term in which it was decided.
+    pub term: Term,
+    /// Its number in the term, from 1; 0 for none.
+    pub number: u16,
+    /// Identifies the script.
+    pub digest: u64,
+}
+
 /// One change of a node's own entry of the database (D-35), with absolute values (G-25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
@@ -147,6 +158,10 @@ pub enum Change {
         /// Whether its α-count begins again.
         is_cleared: bool,
     },
+    /// The node has verified the recovery script with this digest.
+    ScriptHeld(u64),
+    /// The node uses the recovery script that a manager has put in force.
+    ScriptUsed(ScriptVersion),
 }
 
 /// A part of the image of one entry of the database.

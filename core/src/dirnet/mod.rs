@@ -71,7 +71,8 @@ pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
 pub use message::{
-    Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, Seat, Seen, TaskAction,
+    Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, ScriptVersion, Seat,
+    Seen, TaskAction,
 };
 pub use mutants::MUTANTS;
 pub use output::Output;

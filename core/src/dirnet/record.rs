@@ -5,7 +5,7 @@
 //! appended with its time and leaves the status unchanged (G-26).
 
 use super::replay::is_after;
-use super::{Change, ComponentIncarnation, Judged};
+use super::{Change, ComponentIncarnation, Judged, ScriptVersion};
 
 /// The number of a node's latest errors that are kept.
 pub const ERRORS: usize = 8;
@@ -40,6 +40,27 @@ pub struct TaskError {
     pub at_us: u64,
 }
 
+/// The last errors, field by field, for one after the other they would be padded to half as much
+/// again. Error number n is at index n mod [`ERRORS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct KeptErrors {
+    at_us: [u64; ERRORS],
+    kinds: [u16; ERRORS],
+    tasks: [u8; ERRORS],
+}
+
+impl KeptErrors {
+    const fn get(&self, number: u32) -> TaskError {
+        let at = number as usize % ERRORS;
+        TaskError { task: self.tasks[at], kind: self.kinds[at], at_us: self.at_us[at] }
+    }
+
+    pub(super) const fn set(&mut self, number: u32, error: TaskError) {
+        let at = number as usize % ERRORS;
+        (self.tasks[at], self.kinds[at], self.at_us[at]) = (error.task, error.kind, error.at_us);
+    }
+}
+
 /// Why a change was not applied. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeError {
@@ -70,9 +91,12 @@ pub struct Record<const TASKS: usize> {
     pub error_count: u32,
     /// The last order of a recovery script about one of its tasks that the node has judged.
     pub judged: Judged,
+    /// The recovery script that this incarnation has verified last, by its digest; 0 for none.
+    pub script_held: u64,
+    /// The last one that a manager has put in force and the node has used.
+    pub script_used: ScriptVersion,
     pub(super) tasks: [Task; TASKS],
-    /// Error number n is at index n mod [`ERRORS`].
-    pub(super) errors: [TaskError; ERRORS],
+    pub(super) errors: KeptErrors,
 }
 
 impl<const TASKS: usize> Default for Record<TASKS> {
@@ -86,8 +110,10 @@ impl<const TASKS: usize> Default for Record<TASKS> {
             reboots: 0,
             error_count: 0,
             judged: Judged::default(),
+            script_held: 0,
+            script_used: ScriptVersion::default(),
             tasks: [Task::default(); TASKS],
-            errors: [TaskError::default(); ERRORS],
+            errors: KeptErrors::default(),
         }
     }
 }
@@ -102,9 +128,10 @@ impl<const TASKS: usize> Record<TASKS> {
     }
 
     /// This entry continued under the incarnation of `fresh`: its tasks and their errors are kept.
+    /// Which script it holds, the incarnation says itself.
     pub(super) fn gone_on_as(&self, fresh: &Self) -> Self {
         let Self { incarnation, role, reboots, .. } = *fresh;
-        Self { incarnation, role, reboots, seq: 0, ..*self }
+        Self { incarnation, role, reboots, seq: 0, script_held: 0, ..*self }
     }
 
     /// The states of its tasks.
@@ -116,9 +143,7 @@ impl<const TASKS: usize> Record<TASKS> {
     /// The errors that are kept, oldest first.
     pub fn errors(&self) -> impl Iterator<Item = TaskError> {
         let kept = self.error_count.min(ERRORS as u32);
-        let errors = &self.errors;
-        (self.error_count - kept..self.error_count)
-            .map(move |number| errors[number as usize % ERRORS])
+        (self.error_count - kept..self.error_count).map(|number| self.errors.get(number))
     }
 
     /// The number of kept errors that `task` had since `since_us`.
@@ -163,6 +188,8 @@ impl<const TASKS: usize> Record<TASKS> {
                 }
                 self.judged = self.judged.max(judged);
             }
+            Change::ScriptHeld(digest) => self.script_held = digest,
+            Change::ScriptUsed(version) => self.script_used = self.script_used.max(version),
         }
         self.seq = seq;
         Ok(())
@@ -180,7 +207,7 @@ impl<const TASKS: usize> Record<TASKS> {
         if super::ERROR_OVERWRITES_STATUS.is_planted() {
             task.status = error.kind.to_le_bytes()[0];
         }
-        self.errors[self.error_count as usize % ERRORS] = error;
+        self.errors.set(self.error_count, error);
         // At its maximum the count cycles through its last values, which map to all slots.
         self.error_count = self.error_count.checked_add(1).unwrap_or(u32::MAX - 7);
         Ok(())

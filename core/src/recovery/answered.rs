@@ -113,6 +113,17 @@ pub(in crate::recovery) mod tests {
         assert_eq!((answered.mark(), answered.judged()), (3, id(2, 2, 0)));
     }
 
+    /// No order came in time for the errors behind the first, and the node answered them itself:
+    /// what is left of the evaluation is late.
+    #[test]
+    fn rl3_what_the_node_has_answered_is_answered_by_no_order_of_an_evaluation_that_went_on() {
+        let mut answered = Answered::default();
+        assert_eq!(answered.judge(id(1, 1, 0), 0, 1), Judgement::Obey);
+        answered.answer(3);
+        assert_eq!(answered.judge(id(1, 1, 1), 0, 3), Judgement::Outdated);
+        assert_eq!(answered.mark(), 3);
+    }
+
     #[test]
     fn rl3_orders_of_one_evaluation_are_obeyed_together_or_not_at_all() {
         let mut answered = Answered::default();

@@ -84,6 +84,19 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         self.term
     }
 
+    /// Another script is in force from now on: its variables are zero, no PAUSE and no order of the
+    /// last one is pending, and the next picture is news. Evaluations are numbered on, for nodes
+    /// have judged what has a lower number.
+    pub fn replace_script(&mut self) {
+        let mut rint = core::mem::take(&mut self.rint);
+        rint.forget();
+        let evaluated = self.evaluated;
+        *self = Self { rint, evaluated, ..Self::new(self.term) };
+        if super::mutants::NUMBERS_BEGIN_AGAIN.is_planted() {
+            self.rint = Rint::default();
+        }
+    }
+
     /// How many orders found no room because nodes have not judged those before them. What they
     /// were to answer is unanswered in the next picture.
     #[must_use]
@@ -203,8 +216,8 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{ANY_CLUSTER, facts, image, section, test};
+pub(in crate::recovery) mod tests {
+    use super::super::tests::{ANY_CLUSTER, ENTRY, T3, T4, facts, image, section, test};
     use super::super::{Instruction, Kind, Status, Subject, Target, Verb, verify};
     use super::*;
 
@@ -263,5 +276,81 @@ mod tests {
         assert!(next.placed.id > judged);
         assert_eq!(evaluator.poll_task_order(ms(900), |_, _| true), None);
         assert_eq!(evaluator.poll_timeout(), None);
+    }
+
+    /// The first of two orders was given before its errors were answered otherwise, and is
+    /// outdated at its node; only the second is obeyed.
+    #[test]
+    fn rl3_the_same_order_on_another_picture_is_another_order() {
+        let start = Instruction::Act { verb: Verb::Start, target: Target::One(T3) };
+        let image = image(&section(&[test(Status::Present, Subject::Any(Kind::Node))], &[start]));
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
+        let mut news = facts();
+        news.tasks[3].answered = 2;
+        evaluator.handle_picture(&program, &news, ms(20)).unwrap();
+        let first = evaluator.poll_task_order(ms(20), |_, _| false).unwrap();
+        let is_first = |_: &TaskOrder, id| id <= first.placed.id;
+        let second = evaluator.poll_task_order(ms(20), is_first).unwrap();
+        assert_eq!(second.placed.order, first.placed.order);
+        assert_eq!((first.seen, second.seen), (1, 2));
+        // On the same picture it says nothing new.
+        news.tasks[5].errors += 1;
+        evaluator.handle_picture(&program, &news, ms(40)).unwrap();
+        let is_second = |order: &TaskOrder, id| order.task == 3 && id <= second.placed.id;
+        let others = core::iter::from_fn(|| evaluator.poll_task_order(ms(40), is_second));
+        assert!(others.take(9).all(|order| order.task != 3));
+    }
+
+    #[test]
+    fn rl3_no_node_waits_for_the_judgement_of_another() {
+        let faulty = test(Status::Faulty, Subject::Any(Kind::Task));
+        let restart = Instruction::Act { verb: Verb::Restart, target: Target::Set(0) };
+        let image = image(&section(&[faulty], &[restart]));
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut picture = facts();
+        (picture.tasks[4].errors, picture.tasks[5].errors) = (1, 1);
+        evaluator.handle_picture(&program, &picture, ms(1)).unwrap();
+        let nodes = core::iter::from_fn(|| evaluator.poll_task_order(ms(1), |_, _| false));
+        let nodes: std::vec::Vec<u8> = nodes.map(|order| order.node).collect();
+        assert_eq!(nodes, [1, 2, 0]);
+    }
+
+    /// News that never end must not hold up what a PAUSE has put off.
+    #[test]
+    fn rl1_a_list_behind_a_pause_goes_before_the_news() {
+        let list = [
+            Instruction::Pause { ms: 20, end: ENTRY + 5 },
+            Instruction::Act { verb: Verb::Stop, target: Target::One(T4) },
+        ];
+        let image = image(&section(&[test(Status::Faulty, Subject::Any(Kind::Task))], &list));
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
+        let mut news = facts();
+        news.tasks[5].errors += 1;
+        let listed = evaluator.handle_picture(&program, &news, ms(30)).unwrap().unwrap();
+        assert_eq!((listed.number, listed.orders), (2, 1));
+        assert_eq!(evaluator.poll_timeout(), Some(ms(1)), "the order, and the news behind it");
+        let next = evaluator.handle_picture(&program, &news, ms(40)).unwrap().unwrap();
+        assert_eq!(next.number, 3);
+    }
+
+    /// Its numbers go on: orders of the term with lower ones count as judged.
+    #[test]
+    pub(in crate::recovery) fn rl12_the_next_script_begins_afresh_and_its_orders_are_later() {
+        let image = restarting();
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
+        let old = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
+        evaluator.replace_script();
+        assert_eq!(evaluator.poll_task_order(ms(500), |_, _| false), None, "of the old script");
+        // The same picture is news for another script.
+        assert!(evaluator.handle_picture(&program, &facts(), ms(12)).unwrap().is_some());
+        let new = evaluator.poll_task_order(ms(12), |_, id| id <= old.placed.id);
+        assert!(new.is_some_and(|new| new.placed.id > old.placed.id));
     }
 }

@@ -154,6 +154,15 @@ impl<'a> Rcode<'a> {
         &self.header
     }
 
+    /// Identifies the image: another one has another number, and none has 0.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        // The source's digest tells scripts apart, the checksum what they were translated to.
+        let all = [self.words, self.pool, self.lines];
+        let crc = u64::from(crc32c_of(&all)) << 32 | u64::from(crc32c_of(&all[..1]));
+        (self.header.source.rotate_left(17) ^ crc).max(1)
+    }
+
     /// The word at `index`.
     #[must_use]
     pub fn word(&self, index: u16) -> Option<Word> {

@@ -13,7 +13,8 @@
 //! gives at most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
 //!
 //! [`Evaluator`] is the manager's side: it evaluates when there is news, and repeats an order until
-//! its node has judged it; [`Answered`] is the node's, and obeys each at most once.
+//! its node has judged it; [`Answered`] is the node's, and obeys each at most once. [`Reload`]
+//! replaces the script of a cluster that runs.
 //!
 //! Out of scope: who manages, and how an order travels. Both belong to the DIR net, which this
 //! module does not know.
@@ -31,6 +32,7 @@ mod order;
 mod picture;
 mod program;
 mod rejected;
+mod reload;
 mod rint;
 mod verify;
 
@@ -52,5 +54,6 @@ pub use order::{Order, OrderId, Outcome, Placed, Trace};
 pub use picture::{NodeFact, Picture, TaskFact, TaskState};
 pub use program::{Program, Timeouts, Watchdog};
 pub use rejected::{Reason, Rejected};
+pub use reload::{Difference, HeldScript, Reload, ReloadStep, Unlike};
 pub use rint::{Progress, Rint, RintError};
 pub use verify::{Expected, verify};

@@ -22,6 +22,8 @@ mutants! {
     ORDERS_ARE_REPEATED = "orders-are-repeated", "RL-3: a repeated order is obeyed once";
     MARKS_ARE_IGNORED = "marks-are-ignored", "L9: an error is answered once, by whichever manager";
     DEFAULT_FOR_ANSWERED = "default-for-answered", "L13: DEFAULT is for what is unanswered";
+    LOADED_BEFORE_ALL_HOLD_IT = "loaded-before-all-hold-it", "L16: all members hold a script first";
+    NUMBERS_BEGIN_AGAIN = "numbers-begin-again", "RL-12: orders of the next script are later";
     PAUSE_OUTLIVES_TERM = "pause-outlives-term", "L17: a PAUSE ends with its term";
     DIV_BY_ZERO_IS_TRUE = "div-by-zero-is-true", "L19: a division by zero ends its section";
 }

@@ -81,17 +81,37 @@ impl Names<'_> {
             Some(id) => Ok(Some(id)),
             None => {
                 let (message, help) = match kind {
-                    Kind::Task => {
-                        ("the task is not declared", "declare it: `TASK 3 IS \"camera\" ON NODE 1`")
-                    }
+                    Kind::Task if value >= TASKS_MAX as u32 => (
+                        format!("no task has the number {value}"),
+                        format!("use a number from 0 to {}", TASKS_MAX - 1),
+                    ),
+                    Kind::Group if value >= GROUPS_MAX as u32 => (
+                        format!("no group has the number {value}"),
+                        format!("use a number from 0 to {}", GROUPS_MAX - 1),
+                    ),
+                    Kind::Task => (
+                        format!("task {value} is not declared"),
+                        format!(
+                            "declare it, as in `TASK {value} = \"camera\" IS NODE 1, TASKID 0`"
+                        ),
+                    ),
                     Kind::Group => (
-                        "the group is not declared",
-                        "declare it: `LOGICAL 1 = \"vision\" IS TASK 3, 4 END LOGICAL`",
+                        format!("group {value} is not declared"),
+                        format!(
+                            "declare it, as in `LOGICAL {value} = \"vision\" IS TASK 1, 2 \
+                             END LOGICAL`"
+                        ),
                     ),
-                    Kind::Node => (
-                        "the cluster has no such node",
-                        "use a node of the cluster; the first is 0",
-                    ),
+                    Kind::Node => match self.nodes {
+                        0 | 1 => (
+                            format!("the cluster has no node {value}"),
+                            "use node 0, or declare more: `DEFINE 1-2 = BACKUP`".to_owned(),
+                        ),
+                        nodes => (
+                            format!("the cluster has no node {value}"),
+                            format!("use a node from 0 to {}", nodes - 1),
+                        ),
+                    },
                 };
                 Err(Diagnostic::new(Code::Undeclared, entity.span.clone(), message, help))
             }
@@ -372,8 +392,20 @@ impl Resolver<'_> {
         for number in first..=last {
             let here = self.names.cluster.map(|cluster| cluster.tasks_of(node).len());
             if let Some(here) = here.filter(|here| usize::from(index) >= *here) {
-                let message = format!("node {node} has {here} tasks, no TASKID {index}");
-                let help = "use a TASKID that the cluster file gives the node; the first is 0";
+                let (message, help) = match here {
+                    0 => (
+                        format!("the cluster file gives node {node} no task"),
+                        "name another node, or give it a task in the cluster file".to_owned(),
+                    ),
+                    1 => (
+                        format!("node {node} has one task, so no TASKID {index}"),
+                        "use TASKID 0".to_owned(),
+                    ),
+                    _ => (
+                        format!("node {node} has {here} tasks, so no TASKID {index}"),
+                        format!("use a TASKID from 0 to {}", here - 1),
+                    ),
+                };
                 return Err(wrong(Code::ClusterTask, span, message, help));
             }
             let number = u8::try_from(number).unwrap_or(u8::MAX);

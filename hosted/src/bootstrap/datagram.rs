@@ -1,5 +1,5 @@
 //! A frame of the DIR net on its way through the supervisors, to or from an I'm-Alive Task; or an
-//! entry of the sender's chronicle.
+//! entry of the sender's chronicle; or a part of a recovery script.
 //!
 //! Components write to each other's memory. An I'm-Alive Task must be heard when its component is
 //! gone, so its frames travel in the sessions in which nodes meet. A `Datagram` that cannot be sent
@@ -12,6 +12,8 @@ use crate::payload::Payload;
 /// The longest encoded entry of a chronicle: those with an error text of the operating system are
 /// the longest.
 pub const NOTE_LEN_MAX: usize = 2_048;
+/// The longest part of a recovery script.
+pub const SCRIPT_LEN_MAX: usize = 4_112;
 
 /// The endpoint of a node that a `Datagram` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub enum DatagramPort {
     ImAliveTask,
     /// Its supervisor, which keeps the entries of other nodes.
     Chronicle,
+    /// Its supervisor, which holds recovery scripts: a part of one, or the question for one.
+    Script,
 }
 
 /// One frame, or one entry.

@@ -6,6 +6,7 @@ use weft_core::ids::{Incarnation, Rank};
 
 use super::{
     AnnouncedIncarnation, Datagram, DatagramPort, Fenced, NOTE_LEN_MAX, News, Offer, PairEnd,
+    SCRIPT_LEN_MAX,
 };
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
@@ -114,6 +115,7 @@ impl SessionMessage {
                 let longest = match datagram.to {
                     DatagramPort::Component | DatagramPort::ImAliveTask => FRAME_LEN,
                     DatagramPort::Chronicle => NOTE_LEN_MAX,
+                    DatagramPort::Script => SCRIPT_LEN_MAX,
                 };
                 datagram.bytes.0.truncate(longest + 1);
                 Some(News::Datagram(datagram))

@@ -98,6 +98,7 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
             write!(f, "task {name} of node {rank} does not run: it is {}", state.as_str())
         }
         Refused::NotManager => write!(f, "node {rank} is not the manager"),
+        Refused::Script(why) => write!(f, "{why}"),
         Refused::Unfit { node } => {
             write!(f, "node {rank} cannot do that in the present state of node {node}")
         }
@@ -234,6 +235,7 @@ impl Explain for ClientError {
                     Code::Standing
                 }
                 Refused::Isolated => Code::Isolated,
+                Refused::Script(why) => why.code(),
                 Refused::Group(why) => why.code(),
                 Refused::Malformed(_) => Code::Protocol,
             },
@@ -296,6 +298,7 @@ impl Explain for ClientError {
                     "run `weft status` to see which node is the manager and which are isolated"
                         .to_owned()
                 }
+                Refused::Script(why) => why.cure(),
                 Refused::Isolated => format!(
                     "run `weft status --why {rank}` to see why, and `weft release {rank}` to admit \
                      it again"

@@ -483,6 +483,10 @@ impl Component {
                     dirnet.learn(now_ns, ground, |it, now| it.learn_release(now, node, boot))
                 })?;
             }
+            ToComponent::Script { image } => self.with_dirnet(|dirnet, _| {
+                dirnet.hold_script(image.0);
+                Ok(())
+            })?,
             ToComponent::Parted { peer } => {
                 let peer = Peer(peer);
                 self.with_dirnet(|dirnet, ground| dirnet.handle_parted(now_ns, peer, ground))?;

@@ -11,6 +11,7 @@ mod group;
 mod guest;
 mod holder;
 mod hook;
+mod script;
 mod standing;
 mod task;
 
@@ -31,9 +32,8 @@ pub use group::{
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
-pub use standing::{
-    DirNetStatus, EntryStatus, MemberStatus, NodeOrder, ScriptStatus, TimingStatus, ViewStatus,
-};
+pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
+pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 
 use super::chronicle::Entry;
@@ -204,6 +204,11 @@ pub enum Want {
         /// The order.
         order: NodeOrder,
     },
+    /// Replace the recovery script of the cluster; for the manager.
+    LoadScript {
+        /// The translated script.
+        image: Payload,
+    },
     /// Kill the component process with SIGKILL.
     Kill,
     /// Kill the supervisor process and all of its descendants with SIGKILL.
@@ -224,6 +229,7 @@ impl Want {
             Self::Group { what: GroupWant::Send { message: Some(message), .. }, .. } => {
                 message.0.len()
             }
+            Self::LoadScript { image } => image.0.len(),
             _ => 0,
         }
     }
@@ -250,6 +256,7 @@ impl Want {
             | Self::Await { .. }
             | Self::Task { .. }
             | Self::Node { .. }
+            | Self::LoadScript { .. }
             | Self::Kill
             | Self::KillNode
             | Self::Inject(_)
@@ -307,6 +314,8 @@ pub enum Outcome {
     Ordered(TaskEffect),
     /// The next order about a task that the client runs.
     Guest(GuestOrder),
+    /// The recovery script is in force.
+    ScriptLoaded(ScriptLoaded),
     /// Done.
     Done,
     /// Not done, for this reason.
@@ -447,6 +456,8 @@ pub enum Refused {
     },
     /// This node is not the manager.
     NotManager,
+    /// About the recovery script.
+    Script(ScriptRefused),
     /// The order does not fit the node's state.
     Unfit {
         /// The node.

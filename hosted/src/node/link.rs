@@ -82,6 +82,7 @@ impl Classed for ToComponent {
             | Self::Isolated { .. }
             | Self::Released { .. }
             | Self::Parted { .. }
+            | Self::Script { .. }
             | Self::Stop => Class::Control,
         }
     }
@@ -211,6 +212,8 @@ pub(super) enum ToComponent {
     Released { peer: u16, boot: u32 },
     /// The node of `peer` is lost: its supervisor has ended, or the link to it.
     Parted { peer: u16 },
+    /// The supervisor holds this recovery script, which is to replace the one in force.
+    Script { image: Payload },
     /// A request of a client.
     Request { ticket: Ticket, what: Want },
     /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
@@ -251,6 +254,14 @@ pub(super) enum FromComponent {
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
     Guard { task: u8, action: GuardAction, order: Option<ScriptOrder> },
+    /// Hold this recovery script, which is to replace the one in force: the component manages.
+    HoldScript { image: Payload },
+    /// Bring the recovery script that is held to these nodes.
+    OfferScript { to: Vec<u16>, digest: u64 },
+    /// Another node has the recovery script in force, and this one lacks it.
+    WantScript { digest: u64 },
+    /// By decision of a manager this recovery script is in force, and the component uses it.
+    UseScript { digest: u64 },
     /// `node`, which may be this one, is isolated by decision: no boot of it is admitted. The last
     /// isolation ended `boot`.
     Isolated { node: u16, boot: u32 },

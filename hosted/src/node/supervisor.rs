@@ -21,6 +21,7 @@ mod program;
 mod reach;
 mod recovery;
 mod requests;
+mod scripts;
 mod send_queue;
 mod starts;
 mod startup_watchdog;
@@ -58,6 +59,7 @@ use super::intensity::Intensity;
 use super::link::{Ticket, ToComponent};
 use super::refusals::Refusals;
 use super::reset::ResetNode;
+use super::scripts::Scripts;
 use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, DatagramSender, Meeting};
 use crate::clock::now_ns;
@@ -117,6 +119,8 @@ struct Supervisor {
     program: ProgramRun,
     clients: Clients,
     tasks: Tasks,
+    /// The recovery scripts that it holds.
+    scripts: Scripts,
     /// The tasks' history that the present component knows from the database: status, errors, and
     /// how many of them a script has answered.
     past: Option<Vec<(u8, u16, u16)>>,
@@ -196,7 +200,12 @@ impl Supervisor {
         let name = format!("weft-{}-{rank}", cluster.name);
         let memory = Arc::new(NodeMemory::create(&name, plan.layout())?);
         fabric::rehearse(cluster, rank, &plan, &memory)?;
-        let tasks = guarded::tasks(cluster, dir, rank, &events)?;
+        let path = dir.scripts_file(usize::from(rank));
+        let scripts = Scripts::open(path, cluster.recovery.image.as_ref());
+        // Peers meet by the script that the cluster began with; the tasks follow the one in force.
+        let mut running = cluster.clone();
+        running.recovery.image = scripts.in_force().cloned();
+        let tasks = guarded::tasks(&running, dir, rank, &events)?;
         let sink = events.clone();
         let sink = move |event| sink.bring(Event::Bootstrap(event));
         let me = meet::Member { cluster, home, rank, layout: plan.layout() };
@@ -220,6 +229,7 @@ impl Supervisor {
             program: ProgramRun::default(),
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
+            scripts,
             past: None,
             reset,
             boot: None,
@@ -250,7 +260,7 @@ impl Supervisor {
             lost_at_ns: None,
             last_recovery_us: None,
             deadlines: Deadlines::new(),
-            cluster: cluster.clone(),
+            cluster: running,
         })
     }
 }

@@ -325,6 +325,17 @@ impl Tasks {
         }
     }
 
+    /// Another recovery script is in force; `declared` is what it says about each task.
+    pub(super) fn redeclare(&mut self, declared: impl Fn(u8) -> Option<Declared>, now_ns: u64) {
+        for index in 0..self.guarded.len() {
+            let Guarded { task, record, .. } = &mut self.guarded[index];
+            let declared = u8::try_from(index).ok().and_then(&declared);
+            let due = record.redeclare(declared, task.beat_ms, now_ns);
+            self.act(index, due, now_ns);
+        }
+        self.is_unnoted = true;
+    }
+
     /// The number of tasks.
     pub(super) fn count(&self) -> u8 {
         u8::try_from(self.guarded.len()).unwrap_or(u8::MAX)

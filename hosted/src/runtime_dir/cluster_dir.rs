@@ -95,6 +95,12 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.database"))
     }
 
+    /// Where the node with this rank saves the recovery scripts that it holds.
+    #[must_use]
+    pub fn scripts_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.scripts"))
+    }
+
     /// Where the node with this rank notes which processes its tasks are.
     #[must_use]
     pub fn remains_file(&self, rank: usize) -> PathBuf {

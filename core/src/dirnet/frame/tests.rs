@@ -29,6 +29,11 @@ fn change() -> impl Strategy<Value = Change> {
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         ),
+        any::<u64>().prop_map(Change::ScriptHeld),
+        (any::<(u32, u16, u64)>(), rank()).prop_map(|((epoch, number, digest), claimant)| {
+            let term = Term { epoch, claimant };
+            Change::ScriptUsed(ScriptVersion { term, number, digest })
+        }),
     ]
 }
 

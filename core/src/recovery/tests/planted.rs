@@ -66,6 +66,25 @@ fn obeys_twice(next: OrderId) -> bool {
     orders.map(|id| answered.judge(id, 0, 1)) == [Judgement::Obey; 2]
 }
 
+fn loads_what_a_member_lacks() -> bool {
+    let members =
+        [HeldScript { node: 0, held: 7, used: 3 }, HeldScript { node: 1, held: 3, used: 3 }];
+    Reload::new(7, Instant(0)).handle_members(Instant(0), members.into_iter()) == ReloadStep::Decide
+}
+
+/// The first order of the next script, after the one before was judged.
+fn gives_an_order_that_counts_as_judged() -> bool {
+    let restart = Instruction::Act { verb: Verb::Restart, target: Target::Set(0) };
+    let image = image(&section(&[FAULTY], &[restart]));
+    let program = verify(&image, &ANY_CLUSTER).unwrap();
+    let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+    evaluator.handle_picture(&program, &facts(), Instant(0)).unwrap();
+    let judged = evaluator.poll_task_order(Instant(0), |_, _| false).unwrap().placed.id;
+    evaluator.replace_script();
+    evaluator.handle_picture(&program, &facts(), Instant(10_000_000)).unwrap();
+    evaluator.poll_task_order(Instant(10_000_000), |_, id| id <= judged).is_none()
+}
+
 /// The name of a planted bug, and what is true of it alone.
 type Shown = (&'static str, fn() -> bool);
 
@@ -76,6 +95,8 @@ fn every_planted_bug_is_noticed() {
         ("backward-jump-accepted", loops),
         ("join-depth-unchecked", underflows),
         ("pause-outlives-term", pauses_into_the_next_term),
+        ("loaded-before-all-hold-it", loads_what_a_member_lacks),
+        ("numbers-begin-again", gives_an_order_that_counts_as_judged),
         ("orders-are-repeated", || obeys_twice(order(1))),
         ("marks-are-ignored", || obeys_twice(order(2))),
     ];

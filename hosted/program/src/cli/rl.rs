@@ -3,6 +3,7 @@
 //! Diagnostics go to standard output, people's drawings and scripts' objects alike; a script that
 //! has an error ends with the code `script`.
 
+mod load;
 mod simulate;
 mod status;
 
@@ -61,6 +62,8 @@ enum Command {
         /// The code, as RL0207.
         code: String,
     },
+    /// Replace the script of a running cluster, at all nodes or at none.
+    Load(load::Load),
     /// Show the script of a running cluster, and what its manager has done by it.
     Status(status::Status),
     /// Print the reference of the language.
@@ -112,6 +115,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             files.iter().try_for_each(|file| format(file, *check, output))
         }
         Command::Explain { code } => explain(code, output),
+        Command::Load(load) => load::run(load, output),
         Command::Status(status) => status::run(status, output),
         Command::Reference => {
             output.finish(&json!({ "ok": true, "text": weft_rl::REFERENCE }), weft_rl::REFERENCE);

@@ -147,3 +147,55 @@ fn rl11_a_bad_script_is_refused_before_anything_starts() {
     }
     place.assert_nothing_left();
 }
+
+/// What each node that runs says of its script: its digest.
+fn digests(nodes: &Nodes) -> Vec<String> {
+    let of = |rank| nodes.client(rank).status().ok()?.dirnet?.script.map(|it| it.digest);
+    (0..3).filter_map(of).collect()
+}
+
+#[test]
+fn rl12_a_script_is_loaded_at_all_nodes_and_outlives_its_manager_and_its_nodes() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "restart.rl", &CAMERAS);
+    eventually("both run", || [1, 2].iter().all(|it| task(&nodes, *it).pid.is_some()));
+    // An order of the first script: those of the next one are later.
+    nodes.client(1).report("camera", 7).expect("it is noted");
+    eventually("it is restarted", || task(&nodes, 1).restarts == 1);
+    let old = digests(&nodes);
+
+    let text = fs::read_to_string(place.path_of("restart.rl")).expect("a script");
+    let name = place.file("next.rl", text.replace("RESTART T", "STOP T"));
+    let loaded = place.weft(&format!("--json rl load {name} --name t")).object();
+    assert_eq!((&loaded["changed"], &loaded["late"]), (&true.into(), &serde_json::json!([])));
+    let new = loaded["digest"].as_str().expect("a digest").to_owned();
+    assert_eq!(digests(&nodes), vec![new.clone(); 3]);
+    assert!(!old.contains(&new) && old.len() == 3, "{old:?}");
+    let again = place.weft(&format!("--json rl load {name} --name t")).object();
+    assert_eq!((&again["changed"], &again["digest"]), (&false.into(), &new.clone().into()));
+    nodes.client(1).report("camera", 8).expect("it is noted");
+    eventually("the next script stops it", || task(&nodes, 1).state == TaskState::Killed);
+
+    // One that is no script, and one that gives a number to another task: nothing changes.
+    let broken = place.file("broken.rl", text.replace("TRANSIENT", "TRANSEINT"));
+    place.weft(&format!("--json rl load {broken} --name t")).refused(51, "script");
+    let swapped = text.replace("TASK 1", "TASK 3").replace("TASK 2", "TASK 1");
+    let swapped = swapped.replace("TASK 3", "TASK 2").replace("ALPHACOUNT T1", "ALPHACOUNT T2");
+    let swapped = place.file("swapped.rl", swapped);
+    let said = place.weft(&format!("--json rl load {swapped} --name t")).refused(51, "script");
+    assert!(said.contains("T1 is another task; line 4 of the script in force; line 5"), "{said}");
+    assert_eq!(digests(&nodes), vec![new.clone(); 3]);
+
+    // The next manager goes on with it, and so does a node that starts again.
+    let acting = manager(&nodes);
+    place.weft(&format!("inject hang {acting} --name t")).done();
+    eventually("another node manages", || manager(&nodes) != acting);
+    place.weft("task start camera --node 1 --name t").done();
+    eventually("it runs", || task(&nodes, 1).state == TaskState::Running);
+    nodes.client(1).report("camera", 9).expect("it is noted");
+    eventually("the next manager stops it", || task(&nodes, 1).state == TaskState::Killed);
+    place.weft("inject node 2 --name t").done();
+    eventually("all use it", || digests(&nodes) == vec![new.clone(); 3]);
+    let status = place.weft("rl status --name t").done();
+    assert!(status.contains(&format!("node 2: script {new}\n")), "{status}");
+}

@@ -143,6 +143,8 @@ const UNFIT: &[(&str, &str)] = &[
     ("NUMTASKS 1 = 2", "RL0502"),
     ("TASK 3 = \"camera\" IS NODE 1, TASKID 1", "RL0502"),
     ("TASK 3 IS \"lidar\" ON NODE 1", "RL0502"),
+    ("TASK 3 IS \"camera\" ON NODE 0", "RL0502"),
+    ("TASK 3 = \"camera\" IS NODE 0, TASKID 0", "RL0502"),
     ("DEFINE 1 = MANAGER", "RL0503"),
     ("MIA_SEND = 9 S", "RL0504"),
     ("TEIF = 1 US", "RL0504"),

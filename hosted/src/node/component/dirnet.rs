@@ -258,6 +258,7 @@ impl DirNet {
             self.drain(now_ns, ground)?;
         }
         if timers == Timers::Running {
+            self.agree_on_script(now_ns, ground)?;
             self.run_script(now_ns, ground)?;
         }
         self.report_view();
@@ -281,7 +282,11 @@ impl DirNet {
     pub(super) fn next_ns(&self, timers: Timers) -> u64 {
         let due = self.machine.poll_timeout().filter(|_| timers == Timers::Running);
         let script = self.script.as_ref().map_or(u64::MAX, Script::next_ns);
-        due.map_or(u64::MAX, |due| due.0).min(self.look_at_ns).min(self.fence_at_ns).min(script)
+        due.map_or(u64::MAX, |due| due.0)
+            .min(self.look_at_ns)
+            .min(self.fence_at_ns)
+            .min(script)
+            .min(self.reload_next_ns())
     }
 
     /// Handles a frame from `from`.
@@ -583,6 +588,7 @@ pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     }
 }
 
+mod reload;
 mod script;
 mod status;
 mod views;

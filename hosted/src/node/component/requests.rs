@@ -75,6 +75,14 @@ impl Component {
                 }
                 Some((ticket, done))
             }
+            Want::LoadScript { image } => {
+                let mut done = Some(Outcome::Refused(Refused::NotManager));
+                self.with_dirnet(|dirnet, _| {
+                    done = dirnet.begin_reload(now_ns, ticket, image.0);
+                    Ok(())
+                })?;
+                done.map(|what| (ticket, what))
+            }
             Want::Status => self.inquire(ticket, now_ns),
             Want::Await { .. }
             | Want::Chronicle { .. }

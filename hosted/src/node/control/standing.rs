@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use super::ScriptStatus;
 use weft_core::dirnet::{Timing, View};
 use weft_core::ids::{Incarnation, Rank};
 
@@ -49,29 +51,6 @@ pub struct DirNetStatus {
     pub refused: BTreeMap<String, u32>,
     /// The recovery script, if the cluster has one.
     pub script: Option<ScriptStatus>,
-}
-
-/// The recovery script, and what this node's component has done with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptStatus {
-    /// Identifies the script.
-    pub digest: String,
-    /// The words of its image.
-    pub words: u16,
-    /// The tasks that it declares.
-    pub tasks: Vec<String>,
-    /// Whether this node evaluates it: it manages.
-    pub is_acting: bool,
-    /// How many evaluations there were in this term.
-    pub evaluations: u32,
-    /// How many orders it gave in this term.
-    pub orders: u64,
-    /// The sections that held at the last evaluation.
-    pub last_held: Vec<u16>,
-    /// How many words ran then.
-    pub last_steps: u16,
-    /// Orders that found no room, and are given again.
-    pub dropped: u32,
 }
 
 impl DirNetStatus {

@@ -244,6 +244,10 @@ impl Supervisor {
                 // What it has obeyed is noted before the database has it.
                 self.tasks.keep_note();
             }
+            FromComponent::HoldScript { image } => self.hold_script(image.0),
+            FromComponent::OfferScript { to, digest } => self.offer_script(&to, digest),
+            FromComponent::WantScript { digest } => self.fetch_script(digest),
+            FromComponent::UseScript { digest } => self.use_script(digest),
             FromComponent::Past { tasks } => self.past = Some(tasks),
             FromComponent::View(view) => self.watch.handle_view(view),
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),

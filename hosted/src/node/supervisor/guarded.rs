@@ -34,7 +34,7 @@ pub(super) fn tasks(
 }
 
 /// The recovery script of `cluster`, if it has one.
-fn script(cluster: &Cluster) -> Result<Option<Program<'_>>, NodeError> {
+pub(super) fn script(cluster: &Cluster) -> Result<Option<Program<'_>>, NodeError> {
     let program = cluster.recovery.program(Some(cluster.nodes)).map_err(NodeError::Image)?;
     match &cluster.recovery.script {
         Some(script) if program.is_none() => {
@@ -45,7 +45,12 @@ fn script(cluster: &Cluster) -> Result<Option<Program<'_>>, NodeError> {
 }
 
 /// What the script says about task number `index` of node `rank`, if it declares it.
-fn declared(cluster: &Cluster, script: &Program<'_>, rank: u16, index: u8) -> Option<Declared> {
+pub(super) fn declared(
+    cluster: &Cluster,
+    script: &Program<'_>,
+    rank: u16,
+    index: u8,
+) -> Option<Declared> {
     let is_it = |task: &u8| {
         script.place_of(*task).is_some_and(|(node, at)| (u16::from(node), at) == (rank, index))
     };

@@ -206,6 +206,7 @@ impl Supervisor {
             component.entered = true;
             self.reset.note_entered();
             self.tell(&ToComponent::Enter, &[]);
+            self.tell_next_script();
             self.supervision.handle_entered();
             self.obey();
             self.tasks.forget_told();
@@ -237,6 +238,7 @@ impl Supervisor {
                 None => self.refusals.count(BETWEEN_LIVES),
             },
             DatagramPort::Chronicle => self.handle_evidence(peer, &datagram.bytes.0),
+            DatagramPort::Script => self.handle_script_letter(peer, &datagram.bytes.0),
             DatagramPort::Component => {
                 if self.component.as_ref().is_some_and(|it| it.entered && it.outgoing.is_crowded())
                 {

@@ -100,6 +100,7 @@ impl Supervisor {
             | Want::Group { .. }
             | Want::Inject(_)
             | Want::Node { .. }
+            | Want::LoadScript { .. }
             | Want::Status => {
                 if let Want::Inject(fault) = &what {
                     self.note_fault(fault);

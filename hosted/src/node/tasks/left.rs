@@ -48,6 +48,13 @@ impl Left {
         }
     }
 
+    /// For a task that has had `errors` before a script declares it: they are answered.
+    pub(super) fn begun(declared: Declared, errors: u64, has_started: bool) -> Self {
+        let mut left = Self { has_started, is_fresh: true, ..Self::new(declared) };
+        left.answered.answer(u32::try_from(errors).unwrap_or(u32::MAX));
+        left
+    }
+
     /// Goes on where an earlier boot stood: the mark, and the orders judged and obeyed last.
     pub(super) fn go_on(&mut self, (mark, judged, obeyed): (u32, OrderNumber, OrderNumber)) {
         self.answered = Answered::restored(mark, judged.into(), obeyed.into());

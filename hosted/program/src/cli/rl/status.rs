@@ -30,9 +30,14 @@ pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
         let cure = "set `recovery.script` in the cluster file, and start the cluster with it";
         return Err(Failure::of(Code::Script, cause, cure));
     };
-    let ScriptStatus { digest, words, tasks, .. } = script;
-    let tasks = tasks.join(", ");
-    let mut text = format!("script {digest}: {words} words; tasks {tasks}\n");
+    let ScriptStatus { words, tasks, .. } = script;
+    let mut text = format!("{words} words; tasks {}\n", tasks.join(", "));
+    for (rank, _, it) in &found {
+        let next = it.next.as_ref().map(|next| format!("; holds {next} as well"));
+        let lacking = if it.is_lacking { "; lacks the one in force" } else { "" };
+        let next = next.unwrap_or_default();
+        text.push_str(&format!("node {rank}: script {}{next}{lacking}\n", it.digest));
+    }
     for (rank, epoch, it) in found.iter().filter(|(_, _, it)| it.is_acting) {
         let held: Vec<String> = it.last_held.iter().map(u16::to_string).collect();
         let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };

@@ -22,11 +22,13 @@ use weft_core::recovery::{
 use weft_core::recovery::{Expected, TASKS_MAX as NUMBERS_MAX};
 use weft_core::time::Instant;
 
+use super::reload::Reloading;
 use super::{DirNet, Ground, Machine};
 use crate::cluster::Cluster;
 use crate::node::chronicle::What;
 use crate::node::control::{ScriptStatus, TaskState as State};
 use crate::node::link::{self, FromComponent, GuardAction, OrderNumber};
+use crate::node::scripts::digest_of;
 use crate::node::tasks::{RESTARTED, SILENT, STARTED};
 use crate::node::{NodeError, PEERS};
 
@@ -40,6 +42,10 @@ type Facts = Picture<PEERS, NUMBERS_MAX>;
 /// The cluster's script.
 pub(super) struct Script {
     image: Vec<u8>,
+    /// Identifies the image.
+    image_digest: u64,
+    /// The change to another one.
+    pub(super) reloading: Reloading,
     me: u8,
     nodes: u16,
     /// What is kept of the term in which this node manages.
@@ -60,7 +66,9 @@ impl Script {
         cluster.recovery.program(Some(cluster.nodes)).map_err(NodeError::Image)?;
         let nodes = u16::try_from(cluster.nodes).unwrap_or(u16::MAX);
         Ok(cluster.recovery.image.clone().map(|image| Self {
+            image_digest: digest_of(&image),
             image,
+            reloading: Reloading::default(),
             me: u8::try_from(me.0).unwrap_or(u8::MAX),
             nodes,
             acting: None,
@@ -70,6 +78,26 @@ impl Script {
             traces: VecDeque::with_capacity(TRACES),
             orders: 0,
         }))
+    }
+
+    pub(super) fn image(&self) -> &[u8] {
+        &self.image
+    }
+
+    pub(super) const fn image_digest(&self) -> u64 {
+        self.image_digest
+    }
+
+    /// Another script, which was verified, is in force.
+    pub(super) fn replace(&mut self, image: Vec<u8>) {
+        (self.image_digest, self.image) = (digest_of(&image), image);
+        self.acting.iter_mut().for_each(|acting| acting.replace_script());
+        self.due_ns = 0;
+    }
+
+    /// For people.
+    pub(super) fn digest_text(digest: u64) -> String {
+        format!("{digest:016x}")
     }
 
     /// The program, whose image was verified before.
@@ -235,7 +263,9 @@ impl Script {
         let header = program.code().header();
         let last = self.traces.back();
         Some(ScriptStatus {
-            digest: format!("{:016x}", header.source),
+            digest: Self::digest_text(self.image_digest),
+            next: self.reloading.next_digest().map(Self::digest_text),
+            is_lacking: self.reloading.is_lacking(),
             words: header.words,
             tasks: program.tasks().iter().map(|task| self.name(task)).collect(),
             is_acting: self.acting.is_some(),
@@ -261,7 +291,7 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         let Some(script) = &mut self.script else { return Ok(()) };
-        if self.machine.role() != Role::Manager {
+        if self.machine.role() != Role::Manager || script.reloading.is_lacking() {
             (script.acting, script.due_ns) = (None, u64::MAX);
             return Ok(());
         }
