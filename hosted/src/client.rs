@@ -18,9 +18,10 @@ mod listener;
 mod pipeline;
 mod put;
 mod speaker;
+mod tensor;
 mod watcher;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ pub use lasting::order_lasting;
 pub use listener::Listener;
 pub use pipeline::Pipeline;
 pub use speaker::Speaker;
+pub use tensor::{ReceivedTensor, SendUntil};
 pub use watcher::Watcher;
 
 use crate::clock::Deadline;
@@ -502,9 +504,19 @@ impl Client {
     }
 
     fn request(&mut self, what: Want, deadline: Deadline) -> Result<(), ClientError> {
+        self.request_with(what, &[], deadline)
+    }
+
+    /// As [`Self::request`], with duplicates of `fds`.
+    fn request_with(
+        &mut self,
+        what: Want,
+        fds: &[BorrowedFd<'_>],
+        deadline: Deadline,
+    ) -> Result<(), ClientError> {
         self.requests += 1;
         let request = Request { id: self.requests, what };
-        match self.socket.send(&request, &[], deadline.remaining()) {
+        match self.socket.send(&request, fds, deadline.remaining()) {
             // It may have sent the reason before it closed.
             Ok(()) | Err(PacketError::Closed) => Ok(()),
             Err(source) => Err(ClientError::Unreachable { rank: self.rank, source }),

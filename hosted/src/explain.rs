@@ -10,8 +10,8 @@
 //! | 1 | `internal` |
 //! | 2 | `usage`, the number that command lines everywhere reserve for it |
 //! | 10–18 | the cluster: its file, its name, whether it runs, what it has |
-//! | 20–25 | what was to be sent |
-//! | 30–37 | what happened on the way |
+//! | 20–29 | what was to be sent |
+//! | 30–39 | what happened on the way |
 //! | 40–45 | the machine |
 //! | 50 | `verification`: the program ran and its own check failed |
 //! | 130 | `interrupted`, as shells number an end by SIGINT |
@@ -105,6 +105,10 @@ pub enum Code {
     MailboxFull,
     /// The window of a broadcast stayed full past the deadline, or does for good.
     WindowFull,
+    /// The name of a tensor can be no part of a key.
+    Key,
+    /// A node keeps as many bytes of tensors as it may, or has no room for one more.
+    StoreFull,
     /// An input file does not exist.
     InputMissing,
     /// An input file is not text.
@@ -125,6 +129,10 @@ pub enum Code {
     CutShort,
     /// The sender of a file that is received gave up before its end, or its node was removed.
     Abandoned,
+    /// The step of a tensor was cleaned up or aborted.
+    StepOver,
+    /// The bytes of a tensor were damaged on the way.
+    TensorCorrupt,
     /// The given data is not a valid proof of equivocation.
     ProofInvalid,
     /// The directory of control sockets cannot be used.
@@ -145,6 +153,8 @@ pub enum Code {
     Script,
     /// A file is no image of a recovery script, or the verifier refuses it.
     Image,
+    /// A file holds no tensors, or tensors that are not supported, or cannot hold those.
+    TensorFile,
     /// Ctrl-C or SIGTERM.
     Interrupted,
     /// A bug in Weft.
@@ -153,7 +163,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 43] = [
         Self::Usage,
         Self::ClusterFile,
         Self::ClusterName,
@@ -170,6 +180,8 @@ impl Code {
         Self::MessageTooLong,
         Self::MailboxFull,
         Self::WindowFull,
+        Self::Key,
+        Self::StoreFull,
         Self::InputMissing,
         Self::InputBinary,
         Self::InputUnreadable,
@@ -180,6 +192,8 @@ impl Code {
         Self::Conflict,
         Self::CutShort,
         Self::Abandoned,
+        Self::StepOver,
+        Self::TensorCorrupt,
         Self::ProofInvalid,
         Self::RuntimeDir,
         Self::Memory,
@@ -190,6 +204,7 @@ impl Code {
         Self::Verification,
         Self::Script,
         Self::Image,
+        Self::TensorFile,
         Self::Interrupted,
         Self::Internal,
     ];
@@ -228,6 +243,8 @@ impl Code {
             Self::InputMissing => ("input_missing", 22),
             Self::InputBinary => ("input_binary", 23),
             Self::InputUnreadable => ("input_unreadable", 24),
+            Self::Key => ("key", 28),
+            Self::StoreFull => ("store_full", 29),
             Self::Timeout => ("timeout", 30),
             Self::ComponentLost => ("component_lost", 31),
             Self::NodeUnreachable => ("node_unreachable", 32),
@@ -236,6 +253,8 @@ impl Code {
             Self::ProofInvalid => ("proof_invalid", 35),
             Self::CutShort => ("cut_short", 36),
             Self::Abandoned => ("abandoned", 37),
+            Self::StepOver => ("step_over", 38),
+            Self::TensorCorrupt => ("tensor_corrupt", 39),
             Self::RuntimeDir => ("runtime_dir", 40),
             Self::Memory => ("memory", 41),
             Self::Permission => ("permission", 42),
@@ -245,6 +264,7 @@ impl Code {
             Self::Verification => ("verification", 50),
             Self::Script => ("script", 51),
             Self::Image => ("image", 52),
+            Self::TensorFile => ("tensor_file", 53),
             Self::Interrupted => ("interrupted", 130),
         }
     }
@@ -293,6 +313,8 @@ mod tests {
 25 window_full
 26 busy
 27 owned
+28 key
+29 store_full
 30 timeout
 31 component_lost
 32 node_unreachable
@@ -301,6 +323,8 @@ mod tests {
 35 proof_invalid
 36 cut_short
 37 abandoned
+38 step_over
+39 tensor_corrupt
 40 runtime_dir
 41 memory
 42 permission
@@ -310,6 +334,7 @@ mod tests {
 50 verification
 51 script
 52 image
+53 tensor_file
 130 interrupted
 ";
 

@@ -66,6 +66,7 @@ mod sealed;
 pub mod shm;
 pub mod signing;
 pub mod task;
+pub mod tensor;
 mod words;
 
 pub use allocations::CountingAllocator;

@@ -66,7 +66,6 @@ mod error;
 mod group;
 mod handle;
 mod shared;
-mod tensor;
 mod tensors;
 mod working;
 
@@ -78,8 +77,6 @@ pub use group::{
     GroupValues, UnknownGroupReceipt,
 };
 pub use handle::{Delivered, MemberHandle, Taken, TakenBatch};
-pub use tensor::{Element, Tensor, TensorView, ViewError};
-pub use tensors::TensorName;
 pub use weft_core::dirnet::{Members, ViewNumber};
 pub use weft_core::ids::{Incarnation, Rank};
 pub use weft_core::mailbox::{Message, Receipt, UnknownReceipt};
@@ -90,6 +87,7 @@ pub use weft_core::rendezvous::{
 };
 
 pub use crate::node::{BroadcastError, Event, JoinError, PutError, TensorError, Verdict};
+pub use crate::tensor::{Element, Tensor, TensorName, TensorView, ViewError};
 
 use crate::clock::Deadline;
 use crate::node::{Component, Flow, NodeError, PEERS};

@@ -93,6 +93,8 @@ const GROUPS: usize = cluster::Group::PLACES_MAX;
 pub(crate) const GROUP_EAGER: u16 = 896;
 const GROUP_LANE_SLOTS: u32 = 16;
 
+/// Of each name there is one frame: members have no loops within a step.
+const TENSOR_FRAME: &str = "0:0";
 /// Receives, values and waiters of a node, each.
 const REQUESTS: usize = 64;
 const TENSOR_LANE_SLOTS: u32 = 16;

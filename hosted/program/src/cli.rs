@@ -37,6 +37,7 @@ mod sim;
 mod status;
 mod survey;
 mod task;
+mod tensor;
 mod top;
 mod up;
 mod watch;
@@ -94,6 +95,12 @@ enum Command {
     Bcast(bcast::Arguments),
     /// Show the groups of the cluster file, or enter a barrier.
     Group(group::Arguments),
+    /// Send the tensors of a file to a node, by name and step.
+    Send(tensor::SendArguments),
+    /// Receive tensors by name and step into a file.
+    Recv(tensor::RecvArguments),
+    /// Show the tensors that nodes keep, or end a step.
+    Tensors(tensor::StepsArguments),
     /// Export and verify proofs that a node sent different messages to different nodes.
     Neb(neb::Arguments),
     /// Break something in a running cluster.
@@ -185,6 +192,9 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Bcast(arguments) => bcast::run(&arguments, output),
         Command::Group(arguments) => group::run(&arguments, output),
+        Command::Send(arguments) => tensor::send(&arguments, output),
+        Command::Recv(arguments) => tensor::recv(&arguments, output),
+        Command::Tensors(arguments) => tensor::steps(&arguments, output),
         Command::Neb(arguments) => neb::run(&arguments, output),
         Command::Inject(arguments) => inject::run(&arguments, output),
         Command::Isolate(arguments) => isolate::isolate(&arguments, output),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::tensor;
 use crate::cluster::ClusterError;
 use crate::explain::{Code, Explain};
 use crate::node::control::{GroupRefused, Refused};
@@ -107,6 +108,7 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
             write!(f, "node {rank} was removed or restarted, and takes no part in broadcasts")
         }
         Refused::Group(why) => fmt_group(*rank, why, f),
+        Refused::Tensor(why) => tensor::fmt_refused(*rank, why, f),
         Refused::OtherReceiver { origin, process } => {
             write!(f, "process {process} already receives from node {origin} at node {rank}")
         }
@@ -237,6 +239,7 @@ impl Explain for ClientError {
                 Refused::Isolated => Code::Isolated,
                 Refused::Script(why) => why.code(),
                 Refused::Group(why) => why.code(),
+                Refused::Tensor(why) => tensor::code(why),
                 Refused::Malformed(_) => Code::Protocol,
             },
         }
@@ -308,6 +311,7 @@ impl Explain for ClientError {
                         .to_owned()
                 }
                 Refused::Group(why) => why.cure(),
+                Refused::Tensor(why) => tensor::cure(why),
                 Refused::OtherReceiver { .. } => {
                     "wait for it to end, end it, or receive from another node with `--origin \
                      RANK`"

@@ -97,6 +97,8 @@ pub(super) const GROUPS_MEMBERS_COUNT: Key = Key::new(
 );
 pub(super) const RENDEZVOUS_POOL_MIB: Key =
     Key::new("rendezvous.pool_mib", Limit::Range { min: 0, max: 4095 });
+pub(super) const RENDEZVOUS_STORE_MIB: Key =
+    Key::new("rendezvous.store_mib", Limit::Range { min: 0, max: 1 << 20 });
 pub(super) const RESTART_MAX: Key = Key::new("restart.max", Limit::Range { min: 0, max: 10_000 });
 pub(super) const RESTART_WITHIN_S: Key =
     Key::new("restart.within_s", Limit::Range { min: 1, max: 86_400 });
@@ -181,7 +183,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 88] = [
+pub(super) const PATHS: [&str; 89] = [
     NAME,
     NODES.path,
     WAIT,
@@ -207,6 +209,7 @@ pub(super) const PATHS: [&str; 88] = [
     GROUPS_MEMBERS,
     RENDEZVOUS,
     RENDEZVOUS_POOL_MIB.path,
+    RENDEZVOUS_STORE_MIB.path,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

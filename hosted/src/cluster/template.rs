@@ -102,10 +102,14 @@ block_len = {group_block_len}
 
 {groups}
 [rendezvous]
-# MiB that every node keeps for tensors that its program sends by name, and as many for those that
-# it receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor is the
+# MiB that every node keeps for tensors that it sends by name, and as many for those that it
+# receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor is the
 # largest power of two that is not longer.
 pool_mib = {rendezvous_pool_mib}
+
+# The most MiB of tensors that a node keeps for `weft send` and `weft recv`, as they are needed:
+# {rendezvous_store_limit}. They outlive the component.
+store_mib = {rendezvous_store_mib}
 
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
@@ -207,6 +211,8 @@ addresses = {addresses}
         groups = groups_tables(&group.named),
         rendezvous_limit = key::RENDEZVOUS_POOL_MIB.limit,
         rendezvous_pool_mib = rendezvous.pool_mib,
+        rendezvous_store_limit = key::RENDEZVOUS_STORE_MIB.limit,
+        rendezvous_store_mib = rendezvous.store_mib,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

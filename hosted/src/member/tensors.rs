@@ -21,17 +21,10 @@ use weft_core::ids::Rank;
 use weft_core::rendezvous::{Expect, OfferId, RequestId, UnknownRequest};
 
 use super::shared::Behind;
-use super::{CallError, Member, MemberEnded, MemberHandle, Tensor, TensorError, TensorView};
+use super::{
+    CallError, Member, MemberEnded, MemberHandle, Tensor, TensorError, TensorName, TensorView,
+};
 use crate::node::Component;
-
-/// What a tensor is sent and received under, beside its two members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TensorName<'n> {
-    /// What it is: 1 to 480 bytes without `;`.
-    pub edge: &'n str,
-    /// In which step. Of one edge and step there may be several; each is received once, in order.
-    pub step: i64,
-}
 
 impl Member {
     /// Sends a tensor to `to`, which may be this member: it is copied, and waits for its receiver

@@ -28,6 +28,7 @@ mod rendezvous;
 mod requests;
 mod signing;
 mod status;
+mod tensor_clients;
 
 pub(super) use dirnet::{
     NOT_ENTERED, config as dirnet_config, no_frame, profile as dirnet_profile,
@@ -75,6 +76,7 @@ use inquiries::Inquiries;
 use naming::Naming;
 use removals::Removals;
 use signing::KeyBook;
+use tensor_clients::TensorClients;
 
 /// How often the loop checks for room on the link.
 const ROOM_EVERY: Duration = Duration::from_millis(1);
@@ -87,6 +89,7 @@ const DIRNET: u32 = 4;
 const INQUIRIES: u32 = 5;
 const OWN_PUTS: u32 = 6;
 const GROUP_CLIENTS: u32 = 7;
+const TENSOR_CLIENTS: u32 = 8;
 
 /// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
@@ -152,6 +155,7 @@ pub(crate) struct Component {
     /// By their numbers.
     groups: Vec<OwnGroup>,
     group_clients: GroupClients,
+    tensor_clients: TensorClients,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -246,6 +250,7 @@ impl Component {
             deliver_turn: 0,
             groups,
             group_clients: GroupClients::default(),
+            tensor_clients: TensorClients::default(),
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),
@@ -337,6 +342,7 @@ impl Component {
             self.tell_conflicts()?;
         }
         progress |= self.serves && self.serve(now_ns)?;
+        progress |= self.step_tensors(now_ns)?;
         if !progress {
             return Ok(Flow::Idle);
         }
@@ -429,6 +435,7 @@ impl Component {
             (INQUIRIES, self.inquiries.next_deadline_ns()),
             (OWN_PUTS, self.own_puts.next_retry_ns()),
             (GROUP_CLIENTS, self.group_clients.next_deadline_ns()),
+            (TENSOR_CLIENTS, self.tensor_clients.next_deadline_ns()),
         ];
         for (timer, deadline_ns) in deadlines {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
@@ -514,16 +521,11 @@ impl Component {
                 self.serves = true;
                 self.execute(number, marker);
             }
-            ToComponent::Left { client } => {
-                self.puts.forget(client);
-                self.takes.forget(&mut self.endpoint, client);
-                self.casts.forget(client);
-                self.deliveries.forget(client);
-                self.group_clients.forget(client);
-                // It may have left an abort marker to be sent.
-                self.serves = true;
-                self.tell(&FromComponent::Forgotten { client })?;
+            ToComponent::Tensor { number, key, shape, timeout_ms } => {
+                let deadline_ns = now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
+                self.begin_tensor((number, key), (shape, fds), deadline_ns)?;
             }
+            ToComponent::Left { client } => self.forget(client)?,
             ToComponent::Stop => {
                 self.stopping = true;
                 self.events.push(Event::Stop);

@@ -11,9 +11,11 @@ mod group;
 mod guest;
 mod holder;
 mod hook;
+mod put;
 mod script;
 mod standing;
 mod task;
+mod tensor;
 
 use std::collections::BTreeMap;
 
@@ -32,9 +34,13 @@ pub use group::{
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
+pub use put::{PutOutcome, Stopped};
 pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
+pub use tensor::{
+    KeptTensor, TensorKey, TensorList, TensorOutcome, TensorRefused, TensorState, TensorWant,
+};
 
 use super::chronicle::Entry;
 use super::evidence::Copied;
@@ -126,6 +132,13 @@ pub enum Want {
         timeout_ms: u64,
         /// What.
         what: GroupWant,
+    },
+    /// Something of the tensors.
+    Tensor {
+        /// How long to wait for room, for a receiver, or for the tensor.
+        timeout_ms: u64,
+        /// What.
+        what: TensorWant,
     },
     /// A proof that a node has equivocated.
     Proof {
@@ -244,6 +257,7 @@ impl Want {
             | Self::Deliver { .. }
             | Self::EndDeliver { .. }
             | Self::Group { .. }
+            | Self::Tensor { .. }
             | Self::Report { .. }
             | Self::Guard { .. }
             | Self::Beat { .. } => false,
@@ -289,6 +303,8 @@ pub enum Outcome {
     Delivered(Deliveries),
     /// What came of a request about a group.
     Group(GroupOutcome),
+    /// What came of a request about a tensor; with its memory where it was received.
+    Tensor(TensorOutcome),
     /// An altered message was broadcast.
     Equivocated(Equivocation),
     /// A proof, if the node holds one.
@@ -335,37 +351,6 @@ pub struct Watched {
     pub next: u64,
     /// How many entries it has missed.
     pub missed: u64,
-}
-
-/// How many messages a put has put, and why it stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PutOutcome {
-    /// Messages put.
-    pub put: usize,
-    /// Messages after those, which may or may not have been put.
-    pub unknown: usize,
-    /// How often the mailbox was found full and the put was tried again.
-    pub full: u64,
-    /// Why not all were put.
-    pub stopped: Option<Stopped>,
-}
-
-/// Why a put stopped early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stopped {
-    /// The mailbox stayed full past the deadline. Its node's status names the clients that hold
-    /// messages of it.
-    Full,
-    /// The owner could not be reached past the deadline, or was lost during the write.
-    Unreachable,
-    /// A message is longer than a slot.
-    TooLong {
-        /// The limit.
-        limit: usize,
-    },
-    /// Some were put, and the node did not answer, or refused, the rest of what the client had
-    /// split: ask it for the reason.
-    Interrupted,
 }
 
 /// A message that was taken.
@@ -469,6 +454,8 @@ pub enum Refused {
     LeftBroadcasts,
     /// About a group.
     Group(GroupRefused),
+    /// About a tensor.
+    Tensor(TensorRefused),
     /// Another client receives what this origin broadcasts.
     OtherReceiver {
         /// The requested origin.

@@ -2,8 +2,9 @@
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
 //! `Start` (the node's own memory, the flag, the note of the last term, the saved database, the key
-//! to sign with where broadcasts are signed, and the program's record) and, over shared memory,
-//! `Connect` (what may be reached of a peer, and the peer's process last).
+//! to sign with where broadcasts are signed, and the program's record), with `Tensor` and
+//! `Received` (its memory) and, over shared memory, `Connect` (what may be reached of a peer, and
+//! the peer's process last).
 //!
 //! ```text
 //!   control ──▶ [ CONTROL_MAX ]  ─┐                        ┌─▶ [ CONTROL_MAX ]
@@ -27,10 +28,13 @@ pub(super) use outgoing::{Outgoing, SendError};
 
 use super::abort_markers::AbortMarker;
 use super::chronicle::Entry;
-use super::control::{ConflictStatus, HeldProof, Outcome, Payload, ViewStatus, Want};
+use super::control::{
+    ConflictStatus, HeldProof, Outcome, Payload, TensorKey, TensorRefused, ViewStatus, Want,
+};
 use super::places::Places;
 use crate::bootstrap::PairEnd;
 use crate::signing::PublicKey;
+use crate::tensor::ShapeText;
 
 /// Where a component finds the link.
 pub(super) const LINK_FD: RawFd = 3;
@@ -42,7 +46,7 @@ pub(super) const LINK_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The most control messages that wait at either end of the link.
 pub(super) const CONTROL_MAX: usize = 1024;
 /// The most requests, and ends of clients, under way: more than all places of clients allow.
-pub(super) const REQUESTS_MAX: usize = 2560;
+pub(super) const REQUESTS_MAX: usize = 2816;
 
 /// The queue that a message waits in. Messages of different classes are not ordered, except that
 /// replies never overtake control messages.
@@ -68,7 +72,10 @@ impl Classed for ToComponent {
         match self {
             Self::Request { ticket, .. } if ticket.client == SUPERVISOR => Class::Control,
             // The end of a client, and its abort marker, come behind its requests.
-            Self::Request { .. } | Self::Execute { .. } | Self::Left { .. } => Class::Request,
+            Self::Request { .. }
+            | Self::Tensor { .. }
+            | Self::Execute { .. }
+            | Self::Left { .. } => Class::Request,
             Self::Start { .. }
             | Self::Connect { .. }
             | Self::Key { .. }
@@ -161,6 +168,17 @@ pub(super) enum GuardAction {
     Clear,
 }
 
+/// What became of a tensor that a supervisor keeps for its component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum TensorNews {
+    /// Its receiver can have it.
+    Sent,
+    /// It cannot be sent.
+    Refused(TensorRefused),
+    /// Its receiver has it.
+    Consumed,
+}
+
 /// A message from the supervisor to its component.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToComponent {
@@ -216,6 +234,9 @@ pub(super) enum ToComponent {
     Script { image: Payload },
     /// A request of a client.
     Request { ticket: Ticket, what: Want },
+    /// Send this tensor, whose sealed memory comes with this; answered by
+    /// [`FromComponent::Tensor`]. `timeout_ms` is how long it may wait for room.
+    Tensor { number: u64, key: TensorKey, shape: Option<ShapeText>, timeout_ms: u64 },
     /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
     /// another one; answered by [`FromComponent::Executed`].
     Execute { number: u64, marker: AbortMarker },
@@ -239,6 +260,11 @@ pub(super) enum FromComponent {
     Offer { peer: u16, incarnation: u32, end: PairEnd },
     /// The answer to a request.
     Reply { ticket: Ticket, what: Outcome },
+    /// What became of a tensor that the supervisor keeps.
+    Tensor { number: u64, news: TensorNews },
+    /// A tensor for a client that asked for it. Its sealed memory comes with this: its source drops
+    /// it once this was sent.
+    Received { ticket: Ticket, key: TensorKey, shape: Option<ShapeText> },
     /// Nothing of this client, which has left, is under way.
     Forgotten { client: u64 },
     /// A peer is not admitted: what it granted or offered does not lead to its memory.

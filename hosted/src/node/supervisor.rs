@@ -25,6 +25,7 @@ mod scripts;
 mod send_queue;
 mod starts;
 mod startup_watchdog;
+mod tensors;
 mod turn;
 mod watch;
 
@@ -47,6 +48,7 @@ use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
 use starts::Starts;
+use tensors::TensorStore;
 use watch::Watch;
 
 use super::NodeError;
@@ -121,6 +123,7 @@ struct Supervisor {
     tasks: Tasks,
     /// The recovery scripts that it holds.
     scripts: Scripts,
+    tensors: TensorStore,
     /// The tasks' history that the present component knows from the database: status, errors, and
     /// how many of them a script has answered.
     past: Option<Vec<(u8, u16, u16)>>,
@@ -230,6 +233,7 @@ impl Supervisor {
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
             scripts,
+            tensors: TensorStore::new(cluster.rendezvous.store_len()),
             past: None,
             reset,
             boot: None,

@@ -5,8 +5,8 @@
 //! is there cannot be taken away again, and so the size that is read after it cannot change.
 //!
 //! Pages know nothing of what is in them. Each of their owners ([`super::Mapping`],
-//! [`super::ReadOnlyMapping`], [`super::Bell`]) looks at them in one way only, because atomic
-//! accesses of different sizes to the same bytes must not be mixed.
+//! [`super::ReadOnlyMapping`], [`super::Bell`], [`super::SealedBytes`]) looks at them in one way
+//! only, because atomic accesses of different sizes to the same bytes must not be mixed.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
@@ -18,6 +18,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use super::segment::SEALS;
 use super::{Segment, SegmentError};
 
+/// What keeps the bytes of a file as they are, and its size.
+const IMMUTABLE: SealFlags = SEALS.union(SealFlags::WRITE);
+
 /// A shared mapping of a sealed segment, unmapped on drop, and not handed down to a forked child.
 #[derive(Debug)]
 pub(super) struct Pages {
@@ -28,18 +31,28 @@ pub(super) struct Pages {
 // SAFETY: the mapping belongs to the process, not to a thread, and unmapping works from any.
 unsafe impl Send for Pages {}
 // SAFETY: through `&Pages` only the address and length can be had, which never change. Owners
-// look at the bytes as atomics alone.
+// look at the bytes as atomics alone, or at bytes that never change.
 unsafe impl Sync for Pages {}
 
 impl Pages {
     /// Maps `len` bytes for reading and writing.
     pub(super) fn writable(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
-        Self::map(fd, len, ProtFlags::READ | ProtFlags::WRITE)
+        Self::map(fd, len, (ProtFlags::READ | ProtFlags::WRITE, SEALS))
     }
 
     /// Maps `len` bytes for reading; a store to them is a fault.
     pub(super) fn read_only(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
-        Self::map(fd, len, ProtFlags::READ)
+        Self::map(fd, len, (ProtFlags::READ, SEALS))
+    }
+
+    /// Maps `len` bytes that no process can change any more.
+    pub(super) fn immutable(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
+        Self::map(fd, len, (ProtFlags::READ, IMMUTABLE))
+    }
+
+    /// Whether [`Self::immutable`] would map them, as far as that is their maker's fault.
+    pub(super) fn check_immutable(fd: BorrowedFd<'_>, len: usize) -> Result<(), SegmentError> {
+        check(fd, len, IMMUTABLE)
     }
 
     /// First byte: aligned to a page, mapped for `len` bytes as long as `self` lives.
@@ -52,16 +65,15 @@ impl Pages {
         self.len
     }
 
-    fn map(fd: BorrowedFd<'_>, len: usize, prot: ProtFlags) -> Result<Self, SegmentError> {
+    fn map(
+        fd: BorrowedFd<'_>,
+        len: usize,
+        (prot, seals): (ProtFlags, SealFlags),
+    ) -> Result<Self, SegmentError> {
         if len == 0 || !len.is_multiple_of(Segment::WORD_LEN) {
             return Err(SegmentError::Length { len });
         }
-        check_seals(fd)?;
-        let stat = fstat(fd).map_err(SegmentError::os("fstat"))?;
-        let found = stat.st_size.cast_unsigned();
-        if found != len as u64 {
-            return Err(SegmentError::WrongSize { expected: len, found });
-        }
+        check(fd, len, seals)?;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: without MAP_FIXED and with a null hint, the kernel chooses addresses that
         // nothing else in this process uses.
@@ -87,7 +99,14 @@ impl Drop for Pages {
     }
 }
 
-fn check_seals(fd: BorrowedFd<'_>) -> Result<(), SegmentError> {
+fn check(fd: BorrowedFd<'_>, len: usize, seals: SealFlags) -> Result<(), SegmentError> {
+    check_seals(fd, seals)?;
+    let stat = fstat(fd).map_err(SegmentError::os("fstat"))?;
+    let found = stat.st_size.cast_unsigned();
+    if found == len as u64 { Ok(()) } else { Err(SegmentError::WrongSize { expected: len, found }) }
+}
+
+fn check_seals(fd: BorrowedFd<'_>, seals: SealFlags) -> Result<(), SegmentError> {
     let found = match fcntl_get_seals(fd) {
         Ok(found) => found,
         // Not a memfd: no seal can ever be on it.
@@ -96,10 +115,10 @@ fn check_seals(fd: BorrowedFd<'_>) -> Result<(), SegmentError> {
             return Err(SegmentError::Os { call: "fcntl F_GET_SEALS", errno });
         }
     };
-    if found.contains(SEALS) {
+    if found.contains(seals) {
         Ok(())
     } else {
-        Err(SegmentError::Unsealed { missing: SEALS.difference(found) })
+        Err(SegmentError::Unsealed { missing: seals.difference(found) })
     }
 }
 

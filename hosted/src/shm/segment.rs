@@ -77,7 +77,7 @@ impl Segment {
 }
 
 /// Sealed against being made executable too, if the kernel knows how (Linux 6.3).
-fn create_memfd(name: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn create_memfd(name: &str) -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create(name, flags),

@@ -46,7 +46,7 @@ const HOSTED: House = House {
         &["packet", "sealed"],
         &["process"],
         &["shm"],
-        &["cluster", "signing"],
+        &["cluster", "signing", "tensor"],
         &["runtime_dir"],
         &["bootstrap"],
         &["node"],

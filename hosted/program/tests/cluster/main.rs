@@ -30,6 +30,7 @@
 //!   storm      hundreds of kills under traffic, and a ledger that must balance
 //!   tasks      programs under guard
 //!   task_lives and what becomes of them when their node dies
+//!   tensors    files of tensors between nodes
 //!   timing     single values of the timing profile
 //!   watch      those who only watch
 //!      │
@@ -79,6 +80,7 @@ mod storm;
 mod survivors;
 mod task_lives;
 mod tasks;
+mod tensors;
 mod timing;
 mod torso;
 mod watch;

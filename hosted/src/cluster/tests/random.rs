@@ -51,7 +51,8 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 .collect(),
         },
     );
-    let rendezvous = (0_usize..=4095).prop_map(|pool_mib| Rendezvous { pool_mib });
+    let rendezvous = (0_usize..=4095, 0_usize..=4095)
+        .prop_map(|(pool_mib, store_mib)| Rendezvous { pool_mib, store_mib });
     let neb = (neb, group, rendezvous);
     let parts = (any_tasks(), prop::option::of(any_program()), any_hooks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(

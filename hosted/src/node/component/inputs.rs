@@ -9,7 +9,7 @@
 //! kept until there is room. The thread also waits for the ends of the peers' processes, so that
 //! the loop asks the kernel for none of them.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{SyncSender, TryRecvError};
 use std::time::Duration;
 
@@ -88,8 +88,17 @@ impl Component {
 
     /// Sends a message, now or when there is room.
     pub(super) fn tell(&mut self, word: &FromComponent) -> Result<(), NodeError> {
+        self.tell_with(word, &[])
+    }
+
+    /// As [`Self::tell`], with duplicates of `fds`.
+    pub(super) fn tell_with(
+        &mut self,
+        word: &FromComponent,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), NodeError> {
         self.events.note(word);
-        self.outgoing.send(&self.socket, word, &[]).map_err(|error| match error {
+        self.outgoing.send(&self.socket, word, fds).map_err(|error| match error {
             SendError::Packet(error) => error.into(),
             SendError::Full | SendError::Descriptors(_) => {
                 NodeError::Link("the supervisor does not read the link")

@@ -15,10 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::{Component, Event};
 use crate::clock::now_ns;
-use crate::node::{EndpointFabric, NodeEndpoint, NodeRendezvous, REQUESTS};
-
-/// Of each name there is one frame: members have no loops within a step.
-const FRAME: &str = "0:0";
+use crate::node::{EndpointFabric, NodeEndpoint, NodeRendezvous, REQUESTS, TENSOR_FRAME};
 
 /// Why a tensor was not sent, or not asked for. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +95,7 @@ impl Component {
             return Err(TensorError::Finished);
         }
         let ends = ((Peer(source.0), None), Peer(destination.0));
-        Key::new(ends.0, ends.1, (edge, FRAME)).map_err(TensorError::BadName)
+        Key::new(ends.0, ends.1, (edge, TENSOR_FRAME)).map_err(TensorError::BadName)
     }
 
     /// Sends the bytes of a tensor of `shape`, or a dead one.

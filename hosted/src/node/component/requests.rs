@@ -54,6 +54,7 @@ impl Component {
             Want::Group { group, timeout_ms, what } => {
                 self.begin_group(ticket, &group, what, deadline(timeout_ms))
             }
+            Want::Tensor { timeout_ms, what } => self.request_tensor(ticket, what, timeout_ms)?,
             Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),
             Want::Inject(fault) => {
                 self.faults.handle_fault(now_ns, &fault);
@@ -101,5 +102,18 @@ impl Component {
             }
         };
         answer.map_or(Ok(()), |(ticket, what)| self.answer(ticket, what))
+    }
+
+    /// A client has left: what it holds goes back, and what it waits for is dropped.
+    pub(super) fn forget(&mut self, client: u64) -> Result<(), NodeError> {
+        self.puts.forget(client);
+        self.takes.forget(&mut self.endpoint, client);
+        self.casts.forget(client);
+        self.deliveries.forget(client);
+        self.group_clients.forget(client);
+        self.forget_tensors_of(client);
+        // It may have left an abort marker to be sent.
+        self.serves = true;
+        self.tell(&FromComponent::Forgotten { client })
     }
 }

@@ -159,6 +159,7 @@ impl Supervisor {
         while let Some((client, is_known_below)) = self.clients.poll_left() {
             self.parked.retain(|(ticket, _)| ticket.client != client);
             self.tasks.handle_left(client);
+            self.forget_tensors_of(client);
             self.end_turn(client, is_known_below);
         }
     }

@@ -22,6 +22,7 @@ use std::path::Path;
 
 use rustix::event::PollFlags;
 
+use super::tensors::KEPT_MAX;
 use crate::node::NodeError;
 use crate::node::control::{
     HolderStatus, Outcome, REQUESTS_OPEN_MAX, Refused, Reply, Request, Want,
@@ -47,8 +48,10 @@ const UNREAD_NS_MAX: u64 = 5_000_000_000;
 /// How long no connection is accepted after accepting one failed.
 const ACCEPT_AGAIN_NS: u64 = 100_000_000;
 
-/// The requests, and the end, of every client that has or had a place, and the abort markers.
-const _: () = assert!((2 * PLACES + 2 * OPERATORS) * (REQUESTS_OPEN_MAX + 1) + 64 <= REQUESTS_MAX);
+/// The requests, and the end, of every client that has or had a place, the abort markers, and the
+/// tensors of the store.
+const _: () =
+    assert!((2 * PLACES + 2 * OPERATORS) * (REQUESTS_OPEN_MAX + 1) + 64 + KEPT_MAX <= REQUESTS_MAX);
 
 /// The kind of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +271,7 @@ impl Clients {
         client: u64,
         flags: PollFlags,
         now_ns: u64,
-    ) -> Option<(Ticket, Want)> {
+    ) -> Option<(Ticket, Want, Vec<OwnedFd>)> {
         if !self.has_window(client) {
             // What it has not sent in time is lost with it.
             if flags.intersects(PollFlags::HUP | PollFlags::ERR) {
@@ -278,8 +281,8 @@ impl Clients {
         }
         let known = self.connected.get(&client)?;
         let seat = known.seat;
-        let request = match known.socket.try_recv::<Request>() {
-            Ok(Some((request, _))) => request,
+        let (request, fds) = match known.socket.try_recv::<Request>() {
+            Ok(Some(heard)) => heard,
             Ok(None) => return None,
             Err(error @ (PacketError::Decode(_) | PacketError::TruncatedData)) => {
                 self.refuse(client, 0, Refused::Malformed(error.to_string()), now_ns);
@@ -302,7 +305,7 @@ impl Clients {
             return None;
         }
         self.open.insert(ticket, Open::heard(&what));
-        Some((ticket, what))
+        Some((ticket, what, fds))
     }
 
     fn refuse(&mut self, client: u64, id: u64, reason: Refused, now_ns: u64) {

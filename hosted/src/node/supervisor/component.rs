@@ -168,9 +168,9 @@ impl Supervisor {
         for _ in 0..MESSAGES_A_PASS {
             let Some(component) = self.component.as_mut().filter(|it| it.speaks) else { return };
             match component.link.try_recv::<FromComponent>() {
-                Ok(Some((word, _))) => {
+                Ok(Some((word, fds))) => {
                     let incarnation = component.incarnation;
-                    self.handle_word(incarnation, word);
+                    self.handle_word(incarnation, word, fds);
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -198,7 +198,7 @@ impl Supervisor {
         self.handle_end(incarnation);
     }
 
-    fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent) {
+    fn handle_word(&mut self, incarnation: Incarnation, word: FromComponent, fds: Vec<OwnedFd>) {
         match word {
             FromComponent::Ready => self.handle_ready(incarnation),
             FromComponent::Failed { cause, cure } => {
@@ -213,6 +213,10 @@ impl Supervisor {
             FromComponent::Reply { ticket, mut what } => {
                 self.broadcasts.complete(&mut what);
                 self.clients.finish(ticket, what);
+            }
+            FromComponent::Tensor { number, news } => self.handle_tensor_news(number, news),
+            FromComponent::Received { ticket, key, shape } => {
+                self.handle_received(ticket, key, shape, fds);
             }
             FromComponent::Forgotten { client } => self.clients.handle_forgotten(client),
             FromComponent::Offer { peer, incarnation: theirs, end } => {
@@ -307,6 +311,7 @@ impl Supervisor {
         for (ticket, word) in std::mem::take(&mut self.parked) {
             self.forward(ticket, word);
         }
+        self.hand_over_tensors();
         self.note_recovery();
     }
 

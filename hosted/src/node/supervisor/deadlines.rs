@@ -31,9 +31,11 @@ pub(super) enum Timer {
     StartupWatchdog,
     /// A component that could not be started is tried again.
     Birth,
+    /// A client has waited for a tensor, or for its receiver, for too long.
+    Tensors,
 }
 
-const TIMERS: usize = Timer::Birth as usize + 1;
+const TIMERS: usize = Timer::Tensors as usize + 1;
 
 /// One deadline for each [`Timer`].
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use weft_core::ids::Incarnation;
 
 use super::Supervisor;
 use crate::node::NodeError;
-use crate::node::control::{Refused, Want};
+use crate::node::control::{Refused, TensorWant, Want};
 use crate::node::link::{LINK_FD, LINK_VAR, LINK_VERSION};
 use crate::process::{ProcessError, Spawn, Spawned};
 use crate::shm::{Segment, TwoSlots};
@@ -148,6 +148,12 @@ impl Supervisor {
                 | Want::Deliver { .. }
                 | Want::EndDeliver { .. }
                 | Want::Group { .. }
+                | Want::Tensor {
+                    what: TensorWant::Send { .. }
+                        | TensorWant::Receive { .. }
+                        | TensorWant::EndStep { .. },
+                    ..
+                }
         );
         match &self.cluster.component {
             Some(program) if is_owners => Err(Refused::Owned { program: program.program.clone() }),

@@ -3,6 +3,8 @@
 //! What concerns the node is answered here; what concerns messages goes to the component, and waits
 //! for the next one when there is none.
 
+use std::os::fd::OwnedFd;
+
 use rustix::process::{Signal, getpid, kill_process};
 use weft_core::ids::Incarnation;
 
@@ -17,7 +19,7 @@ use crate::node::link::{SendError, Ticket, ToComponent};
 use crate::packet::PacketError;
 
 impl Supervisor {
-    pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want) -> Flow {
+    pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want, fds: Vec<OwnedFd>) -> Flow {
         if let Err(refused) = self.check_owner(&what) {
             self.clients.finish(ticket, Outcome::Refused(refused));
             return Flow::On;
@@ -40,7 +42,7 @@ impl Supervisor {
                 self.clients.begin_watch(ticket, Watching { view, after, deadline_ns });
             }
             Want::Mask => match self.watch.mask() {
-                Ok(fd) => self.clients.finish_with(ticket, fd),
+                Ok(fd) => self.clients.finish_with(ticket, Outcome::Done, fd),
                 Err(error) => {
                     let refused = Refused::Malformed(format!("the page cannot be shared: {error}"));
                     self.clients.finish(ticket, Outcome::Refused(refused));
@@ -82,6 +84,10 @@ impl Supervisor {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
                 let wanted = Awaited { incarnation: Incarnation(incarnation), peers, deadline_ns };
                 self.clients.begin_await(ticket, wanted);
+            }
+            Want::Tensor { timeout_ms, what } => {
+                let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
+                self.handle_tensor_request(ticket, what, deadline_ns, fds);
             }
             Want::Status if !self.is_ready() => {
                 let what = Outcome::Status(Box::new(self.status()));
@@ -143,7 +149,7 @@ impl Supervisor {
     }
 
     /// Whether there is a component that answers.
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.component.as_ref().is_some_and(|component| component.ready)
     }
 

@@ -137,10 +137,12 @@ impl Supervisor {
                 self.clients.flush(client, now_ns);
             }
             while requests < REQUESTS_A_TURN && payload < PAYLOAD_A_TURN {
-                let Some((ticket, want)) = self.clients.hear(client, flags, now_ns) else { break };
+                let Some((ticket, want, fds)) = self.clients.hear(client, flags, now_ns) else {
+                    break;
+                };
                 (requests, payload) = (requests + 1, payload + want.payload_len());
                 *first = client + 1;
-                if self.handle_request(ticket, want) == Flow::End {
+                if self.handle_request(ticket, want, fds) == Flow::End {
                     return Flow::End;
                 }
             }
@@ -169,6 +171,7 @@ impl Supervisor {
         self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
         self.answer_guests(now_ns);
+        self.answer_tensors(now_ns);
         self.run_hooks();
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();
@@ -180,6 +183,7 @@ impl Supervisor {
     fn timeout(&mut self) -> Duration {
         self.deadlines.keep(Timer::Fence, self.supervision.poll_timeout().map(|at| at.0));
         self.deadlines.keep(Timer::Clients, self.clients.next_deadline_ns());
+        self.deadlines.keep(Timer::Tensors, self.tensors.next_deadline_ns());
         self.deadlines.keep(Timer::SendQueue, self.broadcasts.send_queue.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
         self.deadlines.keep(Timer::Restarts, self.intensity.next_deadline_ns());

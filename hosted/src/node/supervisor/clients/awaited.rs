@@ -42,7 +42,7 @@ impl Clients {
             Stage::Watch(Watching { deadline_ns, .. })
             | Stage::Guest { deadline_ns }
             | Stage::Counting { deadline_ns, .. } => Some(*deadline_ns),
-            Stage::Parked | Stage::Sent => None,
+            Stage::Parked | Stage::Sent | Stage::Tensor => None,
         };
         self.open.values().filter_map(|open| deadline(&open.stage)).min()
     }
@@ -55,6 +55,7 @@ impl Clients {
             | Stage::Sent
             | Stage::Counting { .. }
             | Stage::Await(_)
+            | Stage::Tensor
             | Stage::Guest { .. } => None,
         };
         self.open.iter().filter_map(watching).collect()
@@ -68,6 +69,7 @@ impl Clients {
             | Stage::Sent
             | Stage::Counting { .. }
             | Stage::Await(_)
+            | Stage::Tensor
             | Stage::Watch(_) => None,
         };
         self.open.iter().filter_map(guest).collect()
@@ -87,6 +89,7 @@ impl Clients {
                 | Stage::Sent
                 | Stage::Counting { .. }
                 | Stage::Watch(_)
+                | Stage::Tensor
                 | Stage::Guest { .. } => continue,
             };
             let what = match status.state {

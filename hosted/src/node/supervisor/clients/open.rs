@@ -39,6 +39,8 @@ pub(super) enum Stage {
     Watch(Watching),
     /// It runs a task, and waits for an order about it.
     Guest { deadline_ns: u64 },
+    /// It waits for a tensor, or for what becomes of one: whatever component serves it.
+    Tensor,
 }
 
 impl Clients {
@@ -77,6 +79,12 @@ impl Clients {
         self.set(ticket, Stage::Await(wanted));
     }
 
+    /// Notes that a client waits for a tensor, or for what becomes of one.
+    pub(in super::super) fn begin_tensor(&mut self, ticket: Ticket) {
+        self.note_known_below(ticket.client);
+        self.set(ticket, Stage::Tensor);
+    }
+
     /// Notes that a client waits for a later view, or for more of what is noted.
     pub(in super::super) fn begin_watch(&mut self, ticket: Ticket, wanted: Watching) {
         self.set(ticket, Stage::Watch(wanted));
@@ -109,9 +117,9 @@ impl Clients {
     }
 
     /// Answers a request with a descriptor.
-    pub(in super::super) fn finish_with(&mut self, ticket: Ticket, fd: OwnedFd) {
+    pub(in super::super) fn finish_with(&mut self, ticket: Ticket, what: Outcome, fd: OwnedFd) {
         if self.open.remove(&ticket).is_some() {
-            let reply = Reply { id: ticket.id, what: Outcome::Done };
+            let reply = Reply { id: ticket.id, what };
             self.reply(ticket.client, &reply, Some(fd), now_ns());
         }
     }
@@ -124,7 +132,7 @@ impl Clients {
             // What the supervisor knows is answer enough.
             Stage::Counting { .. } => false,
             // Nothing was begun of it: the next component serves it.
-            Stage::Parked => !lost,
+            Stage::Parked | Stage::Tensor => !lost,
             Stage::Await(_) | Stage::Watch(_) | Stage::Guest { .. } => false,
         };
         let refused = self.open.iter().filter(|(_, open)| is_refused(open));

@@ -1,7 +1,13 @@
 //! Tensors as what they hold: elements of one type, in row-major order.
 
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
 use weft_core::rendezvous::{BadShape, Dtype, Shape};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::shm::{SealedBytes, SealedDraft, SegmentError};
 
 /// A type of which a tensor's elements can be viewed. Bytes are in the order of the host.
 pub trait Element: FromBytes + IntoBytes + Immutable + KnownLayout {
@@ -19,6 +25,15 @@ macro_rules! elements {
 
 elements! {
     u8: U8, i8: I8, u16: U16, i16: I16, u32: U32, i32: I32, u64: U64, i64: I64, f32: F32, f64: F64,
+}
+
+/// What a tensor is sent and received under, beside its two members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorName<'n> {
+    /// What it is: 1 to 480 bytes without `;`.
+    pub edge: &'n str,
+    /// In which step. Of one edge and step there may be several; each is received once, in order.
+    pub step: i64,
 }
 
 /// The shape of a tensor, and its bytes where they lie.
@@ -105,7 +120,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    pub(super) const fn new(shape: Shape, words: Vec<u64>) -> Self {
+    pub(crate) const fn new(shape: Shape, words: Vec<u64>) -> Self {
         Self { shape, words }
     }
 
@@ -114,6 +129,101 @@ impl Tensor {
     pub fn view(&self) -> TensorView<'_> {
         let len = self.shape.bytes() as usize;
         TensorView { shape: self.shape, bytes: &self.words.as_bytes()[..len] }
+    }
+}
+
+/// A tensor in memory that no process can change any more (RZ-17): its descriptor goes to other
+/// processes of this host, and each views the same bytes.
+#[derive(Debug)]
+pub struct SealedTensor {
+    shape: Shape,
+    fd: OwnedFd,
+    memory: SealedBytes,
+}
+
+impl SealedTensor {
+    /// The tensor of `shape` whose bytes `fd` holds, whichever process made it.
+    ///
+    /// # Errors
+    /// [`SegmentError`]: the memory can still change, or has another length.
+    pub fn open(shape: Shape, fd: OwnedFd) -> Result<Self, SegmentError> {
+        let memory = SealedBytes::open(fd.as_fd(), shape.bytes())?;
+        Ok(Self { shape, fd, memory })
+    }
+
+    /// A copy of `tensor`.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    pub fn copy_of(tensor: TensorView<'_>) -> Result<Self, SegmentError> {
+        let mut draft = SealedDraft::create("weft-tensor", tensor.shape().bytes())?;
+        let unwritten = |_| SegmentError::Os { call: "write", errno: rustix::io::Errno::NOSPC };
+        draft.write_all(tensor.bytes()).map_err(unwritten)?;
+        Self::open(tensor.shape(), draft.finish()?)
+    }
+
+    /// Its shape, its bytes and its elements.
+    #[must_use]
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView { shape: self.shape, bytes: self.memory.bytes() }
+    }
+}
+
+impl AsFd for SealedTensor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The names of the types of elements, as they are printed.
+const DTYPE_NAMES: [(Dtype, &str); 17] = [
+    (Dtype::Bool, "bool"),
+    (Dtype::U8, "u8"),
+    (Dtype::I8, "i8"),
+    (Dtype::U16, "u16"),
+    (Dtype::I16, "i16"),
+    (Dtype::U32, "u32"),
+    (Dtype::I32, "i32"),
+    (Dtype::U64, "u64"),
+    (Dtype::I64, "i64"),
+    (Dtype::F16, "f16"),
+    (Dtype::Bf16, "bf16"),
+    (Dtype::F32, "f32"),
+    (Dtype::F64, "f64"),
+    (Dtype::F8E4m3, "f8_e4m3"),
+    (Dtype::F8E5m2, "f8_e5m2"),
+    (Dtype::C64, "c64"),
+    (Dtype::C128, "c128"),
+];
+
+/// The name of a type of elements.
+#[must_use]
+pub fn dtype_name(dtype: Dtype) -> &'static str {
+    let found = DTYPE_NAMES.iter().find(|(it, _)| *it == dtype);
+    found.map_or("?", |(_, name)| name)
+}
+
+/// A [`Shape`] in messages that are text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShapeText {
+    /// The name of the type of its elements.
+    pub dtype: String,
+    /// Its dimensions.
+    pub dims: Vec<u64>,
+}
+
+impl From<Shape> for ShapeText {
+    fn from(shape: Shape) -> Self {
+        Self { dtype: dtype_name(shape.dtype()).to_owned(), dims: shape.dims().to_vec() }
+    }
+}
+
+impl TryFrom<&ShapeText> for Shape {
+    type Error = BadShape;
+
+    fn try_from(text: &ShapeText) -> Result<Self, BadShape> {
+        let found = DTYPE_NAMES.iter().find(|(_, name)| *name == text.dtype);
+        Self::new(found.ok_or(BadShape)?.0, &text.dims)
     }
 }
 
@@ -151,5 +261,28 @@ mod tests {
         let shape = Shape::new(Dtype::U8, &[5]).expect("a shape");
         let tensor = Tensor::new(shape, vec![u64::from_le_bytes(*b"five!+++")]);
         assert_eq!(tensor.view().elements::<u8>(), Ok(&b"five!"[..]));
+    }
+
+    #[test]
+    fn rz17_a_sealed_tensor_is_viewed_where_another_process_would_view_it() {
+        let numbers: Vec<f32> = (0..1000_u16).map(f32::from).collect();
+        let view = TensorView::of(&[10, 100], &numbers).expect("a thousand elements");
+        let sealed = SealedTensor::copy_of(view).expect("memory");
+        let fd = sealed.as_fd().try_clone_to_owned().expect("a descriptor");
+        let other = SealedTensor::open(view.shape(), fd).expect("sealed");
+        assert_eq!((sealed.view(), other.view()), (view, view));
+        assert_eq!(other.view().elements::<f32>(), Ok(&numbers[..]));
+        let empty = TensorView::of::<u64>(&[0], &[]).expect("no element");
+        assert_eq!(SealedTensor::copy_of(empty).expect("memory").view(), empty);
+    }
+
+    #[test]
+    fn every_type_has_a_name_and_is_found_by_it() {
+        for dtype in Dtype::ALL {
+            let shape = Shape::new(*dtype, &[2, 0]).expect("a shape");
+            assert_eq!(Shape::try_from(&ShapeText::from(shape)), Ok(shape));
+        }
+        let unknown = ShapeText { dtype: "f4".to_owned(), dims: vec![] };
+        assert_eq!(Shape::try_from(&unknown), Err(BadShape));
     }
 }

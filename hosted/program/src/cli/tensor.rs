@@ -1,0 +1,31 @@
+//! `weft send`, `weft recv` and `weft tensors`: tensors by name between the nodes of a running
+//! cluster, from files and into files.
+//!
+//! ```text
+//!   a.npy ──▶ one tensor, under --edge or the name of the file
+//!   a.safetensors ──▶ its header under `__manifest__`, then each tensor under its own name
+//! ```
+//!
+//! A file that is received is there as a whole, or not at all.
+
+mod recv;
+mod send;
+mod steps;
+
+pub(super) use recv::{Arguments as RecvArguments, run as recv};
+pub(super) use send::{Arguments as SendArguments, run as send};
+pub(super) use steps::{Arguments as StepsArguments, run as steps};
+
+use std::path::Path;
+
+use super::failure::Failure;
+use crate::tensor_file::TensorFileError;
+use weft::explain::Explain as _;
+
+/// The name under which the header of a file of many tensors travels.
+const MANIFEST: &str = "__manifest__";
+
+/// The error of a file.
+fn of_file(path: &Path, error: &TensorFileError) -> Failure {
+    Failure::of(error.code(), format!("{}: {error}", path.display()), error.cure())
+}

@@ -1,0 +1,234 @@
+//! `weft recv`.
+//!
+//! What was received is released once it is in the file, so that a receive that is killed loses
+//! nothing: the node gives it to the next. Of a file of more tensors than a client may hold, the
+//! first are released before the last are there.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{MANIFEST, of_file};
+use crate::cli::cluster_choice::{ClusterChoice, Running, seconds};
+use crate::cli::draft::Draft;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::tensor_file::{Entry, Kind, npy, safetensors};
+use weft::client::{Client, ClientError, ReceivedTensor};
+use weft::core::ids::Rank;
+use weft::core::rendezvous::Shape;
+use weft::explain::Code;
+use weft::node::control::{Refused, TensorRefused};
+use weft::tensor::{SealedTensor, ShapeText, TensorName};
+
+/// The most values that are held until the file is whole.
+const HELD_MAX: usize = 15;
+/// The most names that an error lists.
+const NAMED_MAX: usize = 10;
+
+/// Arguments of `weft recv`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The node that receives.
+    #[arg(long, value_name = "RANK")]
+    node: u16,
+
+    /// The node that sends, which may be the same.
+    #[arg(long, value_name = "RANK")]
+    from: u16,
+
+    /// The step.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    step: i64,
+
+    /// The tensor of this name.
+    #[arg(long, value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    edge: Option<String>,
+
+    /// All tensors of a .safetensors file that was sent.
+    #[arg(long)]
+    all: bool,
+
+    /// Where to: a file that ends with .npy or .safetensors.
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Give up after so many seconds without the next tensor.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS", allow_negative_numbers = true)]
+    timeout: f64,
+
+    #[command(flatten)]
+    cluster: ClusterChoice,
+}
+
+/// A receive in progress.
+struct Receiver<'a> {
+    arguments: &'a Arguments,
+    running: &'a Running,
+    client: Client,
+    timeout: Duration,
+    /// The numbers of what is held, the oldest first.
+    held: VecDeque<u64>,
+}
+
+pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let timeout = seconds("--timeout", arguments.timeout)?;
+    let kind = Kind::of(&arguments.output).map_err(|error| of_file(&arguments.output, &error))?;
+    let running = arguments.cluster.find()?;
+    let client = running.connect(arguments.node)?;
+    let mut draft = Draft::begin_interruptible(&arguments.output)?;
+    let held = VecDeque::new();
+    let mut receiver = Receiver { arguments, running: &running, client, timeout, held };
+    let received = match &arguments.edge {
+        Some(edge) => receiver.one(kind, edge, &mut draft)?,
+        None => Some(receiver.all(kind, &mut draft)?),
+    };
+    if received.is_some() {
+        draft.finish()?;
+    }
+    receiver.release()?;
+    let (node, from, step) = (arguments.node, arguments.from, arguments.step);
+    let (tensors, bytes) = received.unwrap_or_default();
+    let object = json!({
+        "ok": true, "node": node, "from": from, "step": step, "dead": received.is_none(),
+        "tensors": tensors, "bytes": bytes,
+        "output": received.map(|_| &arguments.output),
+    });
+    let text = match received {
+        None => format!("a dead tensor of node {from}: no file is written\n"),
+        Some(_) => {
+            let path = arguments.output.display();
+            format!("{tensors} tensors, {bytes} bytes of node {from} received into {path}\n")
+        }
+    };
+    output.finish(&object, &text);
+    Ok(())
+}
+
+impl Receiver<'_> {
+    /// One tensor into the draft: how many, and their bytes. None if it is dead.
+    fn one(
+        &mut self,
+        kind: Kind,
+        edge: &str,
+        draft: &mut Draft,
+    ) -> Result<Option<(usize, u64)>, Failure> {
+        let Some(tensor) = self.receive(edge)? else { return Ok(None) };
+        let view = tensor.view();
+        draft.write(&self.preface(kind, edge, view.shape())?)?;
+        draft.write(view.bytes())?;
+        Ok(Some((1, view.shape().bytes())))
+    }
+
+    /// All that stands before the bytes of one tensor.
+    fn preface(&self, kind: Kind, name: &str, shape: Shape) -> Result<Vec<u8>, Failure> {
+        let preface = match kind {
+            Kind::Npy => npy::header(shape),
+            Kind::Safetensors => {
+                safetensors::header(name, shape).map(|header| safetensors::preface(&header))
+            }
+        };
+        preface.map_err(|error| of_file(&self.arguments.output, &error))
+    }
+
+    /// All tensors of a file into the draft.
+    fn all(&mut self, kind: Kind, draft: &mut Draft) -> Result<(usize, u64), Failure> {
+        let from = self.arguments.from;
+        let Some(manifest) = self.receive(MANIFEST)? else {
+            return Err(broken(from, "sent a dead tensor as the header of a file"));
+        };
+        let header = manifest.view();
+        let (entries, _) = safetensors::parse(header.bytes())
+            .map_err(|error| broken(from, &format!("sent no header of a file: {error}")))?;
+        match (kind, &entries[..]) {
+            (Kind::Safetensors, _) => draft.write(&safetensors::preface(header.bytes()))?,
+            (Kind::Npy, [entry]) => draft.write(&self.preface(kind, "", entry.shape)?)?,
+            (Kind::Npy, entries) => {
+                let cause =
+                    format!("the file of node {from} has {} tensors, and .npy one", entries.len());
+                let cure = "receive it into a .safetensors file, or one tensor with `--edge`";
+                return Err(Failure::of(Code::TensorFile, cause, cure));
+            }
+        }
+        let mut bytes = 0;
+        for Entry { name, shape, .. } in &entries {
+            let tensor = self.receive(name)?;
+            let view = tensor.as_ref().map(SealedTensor::view);
+            let Some(view) = view.filter(|view| view.shape() == *shape) else {
+                let found = view.map_or("dead".to_owned(), |view| describe(view.shape()));
+                let what = format!("sent {name:?} as {found}, not as {}", describe(*shape));
+                return Err(broken(from, &what));
+            };
+            draft.write(view.bytes())?;
+            bytes += shape.bytes();
+        }
+        Ok((entries.len(), bytes))
+    }
+
+    /// The next tensor of that name; none if it is dead.
+    fn receive(&mut self, edge: &str) -> Result<Option<SealedTensor>, Failure> {
+        let name = TensorName { edge, step: self.arguments.step };
+        let received = self.client.receive_tensor(Rank(self.arguments.from), name, self.timeout);
+        let received = received.map_err(|error| self.unsent(edge, error));
+        let ReceivedTensor { number, tensor } = received?;
+        self.held.push_back(number);
+        if self.held.len() > HELD_MAX
+            && let Some(oldest) = self.held.pop_front()
+        {
+            self.client.release_tensor(oldest).map_err(Failure::new)?;
+        }
+        Ok(tensor)
+    }
+
+    fn release(&mut self) -> Result<(), Failure> {
+        for number in self.held.drain(..) {
+            self.client.release_tensor(number).map_err(Failure::new)?;
+        }
+        Ok(())
+    }
+
+    /// The error of a tensor that did not come, with what its source has instead.
+    fn unsent(&self, edge: &str, error: ClientError) -> Failure {
+        let is_unsent = matches!(
+            error,
+            ClientError::Refused { reason: Refused::Tensor(TensorRefused::NotSent), .. }
+        );
+        if !is_unsent {
+            return Failure::new(error);
+        }
+        let Arguments { node, from, step, timeout, .. } = self.arguments;
+        let kept = self.running.connect_now(*from).and_then(|mut client| client.tensors());
+        let kept = kept.map(|list| list.kept).unwrap_or_default();
+        let mut others = kept.iter().filter(|it| it.key.from == *from && it.key.to == *node);
+        let named = others.by_ref().take(NAMED_MAX);
+        let mut named: Vec<_> =
+            named.map(|it| format!("{:?} of step {}", it.key.edge, it.key.step)).collect();
+        if others.next().is_some() {
+            named.push("others".to_owned());
+        }
+        let has = match &named[..] {
+            [] => "has sent nothing else to it".to_owned(),
+            named => format!("has sent it {}", named.join(", ")),
+        };
+        let cause = format!(
+            "node {from} has not sent {edge:?} of step {step} to node {node} within {timeout} s: \
+             it {has}"
+        );
+        let cure = "name a tensor that is sent, send it with `weft send`, or raise `--timeout`";
+        Failure::of(Code::Timeout, cause, cure)
+    }
+}
+
+fn describe(shape: Shape) -> String {
+    let ShapeText { dtype, dims } = shape.into();
+    format!("{dtype} {dims:?}")
+}
+
+/// The error of a sender that is no `weft send`.
+fn broken(from: u16, what: &str) -> Failure {
+    let cure = "send the file again with `weft send`, in another step";
+    Failure::of(Code::TensorFile, format!("node {from} {what}"), cure)
+}

@@ -1,0 +1,236 @@
+//! Files of tensors between nodes: sent, received, kept, and refused.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use weft::client::{Client, SendUntil};
+use weft::core::ids::Rank;
+use weft::node::control::{Refused, TensorRefused, TensorState};
+use weft::tensor::{SealedTensor, TensorName, TensorView};
+
+use crate::PATIENCE;
+use crate::place::{Nodes, Place, Running, eventually};
+
+const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
+                    alarm_us = 30_000_000\n";
+
+/// A cluster of two nodes with pools of a MiB and these lines in its rendezvous.
+fn up(place: &Place, lines: &str) -> (Running, Nodes) {
+    let text = format!("name = \"t\"\nnodes = 2\n[rendezvous]\npool_mib = 1\n{lines}{CALM}");
+    place.up(&place.file("t.toml", text))
+}
+
+fn python(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name);
+    path.into_os_string().into_string().expect("the path is UTF-8")
+}
+
+fn bytes(path: &str) -> Vec<u8> {
+    fs::read(path).expect("it is there")
+}
+
+fn kept(nodes: &Nodes, rank: u16) -> Vec<(String, TensorState)> {
+    let list = nodes.client(rank).tensors().expect("a list");
+    list.kept.into_iter().map(|it| (it.key.edge, it.state)).collect()
+}
+
+const fn name(edge: &str, step: i64) -> TensorName<'_> {
+    TensorName { edge, step }
+}
+
+fn ones(len: usize) -> SealedTensor {
+    let ones = vec![1_u8; len];
+    let view = TensorView::of(&[len as u64], &ones).expect("a tensor");
+    SealedTensor::copy_of(view).expect("memory")
+}
+
+fn refused<T: std::fmt::Debug>(asked: Result<T, weft::client::ClientError>) -> TensorRefused {
+    match asked {
+        Err(weft::client::ClientError::Refused { reason: Refused::Tensor(why), .. }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rz20_files_of_python_arrive_byte_for_byte_in_either_order() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    // The receive comes first, and then the send does.
+    let out = place.path_of("all.safetensors");
+    let line = "recv --node 1 --from 0 --step 1 --all --name t --json --timeout 60 --output";
+    let receiver = place.start(&format!("{line} {out}"), "");
+    eventually("it waits", || nodes.client(1).tensors().is_ok_and(|list| list.receives == 1));
+    let file = python("all.safetensors");
+    let sent = place.weft(&format!("send {file} --from 0 --to 1 --step 1 --wait --name t --json"));
+    let sent: Value = sent.object();
+    assert_eq!(sent["sent"].as_array().map(Vec::len), Some(17), "{sent}");
+    let received = receiver.wait().object();
+    assert_eq!((&received["tensors"], &received["bytes"]), (&16.into(), &4408.into()));
+    assert_eq!(bytes(&out), bytes(&file));
+    // An array, to the node itself and back into either kind; and one tensor of a file.
+    for (file, edge, more) in [("f4.npy", "f4", ""), ("one.safetensors", "w", "--tensor w")] {
+        for (step, output) in [(-2, "x.npy"), (3, "x.safetensors")] {
+            let (file, out) = (python(file), place.path_of(output));
+            let line = format!("--from 1 --step {step} --name t");
+            place.weft(&format!("send {file} --to 1 {more} {line}")).done();
+            let line = format!("recv --node 1 --edge {edge} {line} --output {out}");
+            assert!(place.weft(&line).done().contains("1 tensors, 24 bytes of node 1"));
+        }
+        assert_eq!(bytes(&place.path_of("x.npy")), bytes(&python("f4.npy")));
+    }
+    // RZ-8: a dead one makes no file.
+    place.weft("send --dead --edge gone --from 0 --to 1 --step 4 --name t").done();
+    let out = place.path_of("gone.npy");
+    let line =
+        format!("recv --node 1 --from 0 --step 4 --edge gone --name t --json --output {out}");
+    assert_eq!(place.weft(&line).object()["dead"], true);
+    assert_eq!(place.files("gone"), [""; 0]);
+    eventually("nothing is kept", || [0, 1].iter().all(|rank| kept(&nodes, *rank).is_empty()));
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn rz17_a_tensor_outlives_the_components_of_both_nodes() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    let file = python("i4.npy");
+    place.weft(&format!("send {file} --from 0 --to 1 --step 1 --name t")).done();
+    assert_eq!(kept(&nodes, 0), [("i4".to_owned(), TensorState::Sent)]);
+    let out = place.path_of("late.npy");
+    let line = "recv --node 1 --from 0 --step 2 --edge i4 --name t --timeout 60 --output";
+    let receiver = place.start(&format!("{line} {out}"), "");
+    eventually("it waits", || nodes.client(1).tensors().is_ok_and(|list| list.receives == 1));
+    for node in [1, 0] {
+        place.weft(&format!("inject kill {node} --name t")).done();
+        nodes.client(node).await_joined(2, 1, PATIENCE).expect("it is back");
+        eventually("it knows who else is a member", || {
+            let status = nodes.client(node).status().expect("a status");
+            status.dirnet.is_some_and(|it| it.view.number > 0 && !it.stale)
+        });
+    }
+    // What was sent before is there for the next components, and so is the receive.
+    let out = place.path_of("i4.npy");
+    let line = format!("recv --node 1 --from 0 --step 1 --edge i4 --name t --output {out}");
+    place.weft(&line).done();
+    assert_eq!(bytes(&out), bytes(&file));
+    place.weft(&format!("send {file} --from 0 --to 1 --step 2 --name t")).done();
+    receiver.wait().done();
+    assert_eq!(bytes(&place.path_of("late.npy")), bytes(&file));
+}
+
+#[test]
+fn rz17_what_a_client_received_and_did_not_release_goes_to_the_next() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    let mut sender = nodes.client(0);
+    let sent = sender.send_tensor(Rank(1), name("a", 1), Some(&ones(5)), KEPT).expect("room");
+    let receive = |client: &mut Client| client.receive_tensor(Rank(0), name("a", 1), PATIENCE);
+    let mut first = nodes.client(1);
+    let received = receive(&mut first).expect("it is sent");
+    assert_eq!(received.tensor.expect("it lives").view(), ones(5).view());
+    assert_eq!(kept(&nodes, 1), [("a".to_owned(), TensorState::Held)]);
+    eventually("its source drops it", || kept(&nodes, 0).is_empty());
+    // Two receivers of one name: the second has it once the first has left.
+    let mut second = nodes.client(1);
+    let asking = std::thread::spawn(move || (receive(&mut second).map(|it| it.number), second));
+    eventually("it waits", || nodes.client(1).tensors().is_ok_and(|list| list.receives == 1));
+    drop(first);
+    let (number, mut second) = asking.join().expect("it does not panic");
+    let number = number.expect("it is given again");
+    assert_eq!((number, sent), (received.number, 1));
+    assert!(second.release_tensor(number).expect("an answer"));
+    assert!(!second.release_tensor(number).expect("an answer"), "once");
+    assert_eq!(kept(&nodes, 1), []);
+}
+
+const KEPT: (SendUntil, Duration) = (SendUntil::Kept, Duration::from_secs(60));
+const SOON: (SendUntil, Duration) = (SendUntil::Received, Duration::from_millis(50));
+
+#[test]
+fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "store_mib = 1\n");
+    let mut client = nodes.client(0);
+    // Each takes half of the pool: a piece is a power of two.
+    let half = ones((1 << 18) + 1);
+    for (edge, step) in [("a", 1), ("b", 2)] {
+        client.send_tensor(Rank(1), name(edge, step), Some(&half), KEPT).expect("room");
+    }
+    let late = (SendUntil::Kept, Duration::from_millis(50));
+    let asked = client.send_tensor(Rank(1), name("c", 2), Some(&ones(9)), late);
+    assert_eq!(refused(asked), TensorRefused::NoSpace);
+    let asked = client.send_tensor(Rank(1), name("c", 2), Some(&ones(1 << 20)), late);
+    let full = TensorRefused::StoreFull { bytes: (1 << 19) + 2, limit: 1 << 20 };
+    assert_eq!(refused(asked), full);
+    let asked = client.send_tensor(Rank(1), name("d", 2), Some(&ones((1 << 20) + 1)), late);
+    assert_eq!(refused(asked), TensorRefused::TooLong { limit: 1 << 20 });
+    // A dead one takes no room.
+    let asked = client.send_tensor(Rank(1), name("e", 2), None, SOON);
+    assert_eq!(refused(asked), TensorRefused::NotReceived { number: 4 });
+    place.weft("tensors cleanup --step 1 --name t").done();
+    assert_eq!(kept(&nodes, 0).len(), 2);
+    let asked = client.send_tensor(Rank(1), name("a", 1), None, KEPT);
+    assert_eq!(refused(asked), TensorRefused::StepOver);
+    client.send_tensor(Rank(1), name("b", 3), Some(&half), KEPT).expect("there is room again");
+    let listed = place.weft("tensors ls --name t").done();
+    assert!(listed.contains("0 to 1  step 3  \"b\"  u8 [262145]  262145  sent"), "{listed}");
+    place.weft("tensors abort --step 3 --name t --json").object();
+    let asked = nodes.client(1).receive_tensor(Rank(0), name("b", 3), PATIENCE);
+    assert_eq!(refused(asked), TensorRefused::Aborted);
+    assert_eq!(kept(&nodes, 0).len(), 2);
+}
+
+#[test]
+fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    let (npy, many) = (python("f4.npy"), python("all.safetensors"));
+    let (out, dir) = (place.path_of("o.npy"), place.path_of("none/o.npy"));
+    let text = place.file("x.txt", "text");
+    let long = "x".repeat(513);
+    // A TiB of which nothing was written: it is refused before memory is taken for it.
+    let dict = "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,)}";
+    let sparse = place.file("s.npy", [b"\x93NUMPY\x01\x00\x43\x00", dict.as_bytes()].concat());
+    let file = fs::OpenOptions::new().write(true).open(&sparse).expect("it was just written");
+    file.set_len(10 + 0x43 + (1 << 40)).expect("the file system has sparse files");
+    let send = "--from 0 --to 1 --step 1";
+    let recv = "--node 1 --from 0 --step 1 --timeout 0.1";
+    place.weft(&format!("send {many} {send} --name t")).done();
+    for (line, status, code, cause) in [
+        (format!("send {} {send}", python("bad-object.npy")), 53, "tensor_file", "Python objects"),
+        (format!("send {text} {send}"), 53, "tensor_file", "neither .npy nor .safetensors"),
+        (format!("send {out} {send}"), 22, "input_missing", "No such file"),
+        (format!("send {npy} {send} --edge a;b"), 28, "key", "five parts"),
+        (format!("send {npy} {send} --edge {long}"), 28, "key", "512 bytes"),
+        (format!("send {many} {send} --tensor none"), 2, "usage", "no tensor \"none\""),
+        (format!("send {sparse} {send}"), 20, "message_too_long", "longest tensor of this cluster"),
+        (format!("send {npy} --from 0 --to 2 --step 1"), 15, "node_out_of_range", "no node 2"),
+        (format!("send {npy} --from 0 --to 1 --step 1.5"), 2, "usage", "1.5"),
+        (
+            format!("recv {recv} --edge none --output {out}"),
+            30,
+            "timeout",
+            "\"__manifest__\" of step",
+        ),
+        (format!("recv {recv} --edge f4 --output {dir}"), 44, "output", "cannot be written"),
+        (format!("recv {recv} --edge f4 --output {text}"), 53, "tensor_file", "neither .npy"),
+        (format!("recv {recv} --edge bf16 --output {out}"), 53, "tensor_file", "type bf16"),
+        (format!("recv {recv} --all --output {out}"), 53, "tensor_file", "16 tensors"),
+    ] {
+        let refused = place.weft(&format!("{line} --name t --json")).refused(status, code);
+        assert!(refused.contains(cause), "{line}: {refused}");
+    }
+    assert_eq!(place.files("o.npy"), [""; 0], "nothing is left half-written");
+    // The refused receives have used up nothing.
+    let whole = place.path_of("whole.safetensors");
+    place.weft(&format!("recv {recv} --all --output {whole} --name t")).done();
+    assert_eq!(bytes(&whole), bytes(&many));
+    nodes.assert_unharmed();
+    let other = Place::new();
+    let (_up, _) = other.up_calm(2);
+    let refused = other.weft(&format!("send {npy} {send} --name t --json")).refused(2, "usage");
+    assert!(refused.contains("rendezvous.pool_mib"), "{refused}");
+}

@@ -1,0 +1,299 @@
+//! Tensors by name for clients: the store that outlives the component (RZ-17).
+//!
+//! ```text
+//!   client ── sealed memory ──▶ store ── the same ──▶ component ─▶ its pool ═▶ another node
+//!   client ◀─ sealed memory ─── store ◀─ sealed memory ─ component ◀═ reads ══ another node
+//! ```
+//!
+//! A tensor that a client sends is dropped once its receiver has it; one that was received, once a
+//! client has released it. Each component is given what the last one had not done: so a tensor is
+//! sent again if its component is lost after its receiver had it, and its receiver can then receive
+//! it once more. No memory is mapped here, so that no tensor is too long for the loop.
+
+mod store;
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use weft_core::ids::Peer;
+use weft_core::rendezvous::{Key, Shape};
+
+pub(super) use store::{KEPT_MAX, TensorStore};
+use store::{Kept, Receive, Stage};
+
+use super::Supervisor;
+use crate::clock::now_ns;
+use crate::node::TENSOR_FRAME;
+use crate::node::control::{
+    Outcome, Refused, TensorKey, TensorOutcome, TensorRefused, TensorWant, Want,
+};
+use crate::node::link::{TensorNews, Ticket, ToComponent};
+use crate::shm::SealedBytes;
+use crate::tensor::ShapeText;
+
+impl Supervisor {
+    /// The longest tensor in bytes.
+    const fn longest_tensor(&self) -> u64 {
+        self.cluster.rendezvous.tensor_len() as u64
+    }
+
+    pub(super) fn handle_tensor_request(
+        &mut self,
+        ticket: Ticket,
+        what: TensorWant,
+        deadline_ns: u64,
+        fds: Vec<OwnedFd>,
+    ) {
+        let outcome = match what {
+            TensorWant::Send { key, shape, waits } => {
+                let stage = Stage::Waiting { ticket, waits, deadline_ns };
+                self.keep_sent(key, (shape, fds), stage).map(|number| {
+                    self.clients.begin_tensor(ticket);
+                    self.hand_over_tensor(number);
+                })
+            }
+            TensorWant::Receive { key } => self.check_receive(ticket, &key).map(|()| {
+                self.tensors.receives.insert(ticket, Receive { key, deadline_ns });
+                self.clients.begin_tensor(ticket);
+                // It may have been received for a client that has left.
+                self.give_received();
+                self.hand_over_receive(ticket);
+            }),
+            TensorWant::Release { number } => {
+                let released = self.tensors.release(ticket.client, number);
+                let done = Outcome::Tensor(TensorOutcome::Released(released));
+                return self.clients.finish(ticket, done);
+            }
+            TensorWant::EndStep { step, is_aborted } => {
+                let why = if is_aborted { TensorRefused::Aborted } else { TensorRefused::StepOver };
+                for waiting in self.tensors.end_step(step) {
+                    self.refuse_tensor(waiting, why.clone());
+                }
+                let what = Want::Tensor { timeout_ms: 0, what };
+                return self.forward(ticket, ToComponent::Request { ticket, what });
+            }
+            TensorWant::List { after } => {
+                let list = self.tensors.list(after, self.longest_tensor());
+                return self.clients.finish(ticket, Outcome::Tensor(TensorOutcome::Listed(list)));
+            }
+        };
+        if let Err(refused) = outcome {
+            self.clients.finish(ticket, Outcome::Refused(refused));
+        }
+    }
+
+    fn refuse_tensor(&mut self, ticket: Ticket, why: TensorRefused) {
+        self.clients.finish(ticket, Outcome::Refused(Refused::Tensor(why)));
+    }
+
+    /// Checks a name, one end of which is this node's.
+    fn check_key(&self, key: &TensorKey, own: u16) -> Result<(), Refused> {
+        let nodes = u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX);
+        if self.cluster.rendezvous.pool_mib == 0 {
+            return Err(Refused::Tensor(TensorRefused::NoRendezvous));
+        }
+        if self.supervision.is_isolated() {
+            return Err(Refused::Isolated);
+        }
+        if self.given_up {
+            return Err(Refused::GivenUp);
+        }
+        if own != self.rank {
+            return Err(Refused::Malformed(format!("node {own} is another node")));
+        }
+        if let Some(rank) = [key.from, key.to].into_iter().find(|rank| *rank >= nodes) {
+            return Err(Refused::OutOfRange { rank, nodes });
+        }
+        let name = (key.edge.as_str(), TENSOR_FRAME);
+        let checked = Key::new((Peer(key.from), None), Peer(key.to), name);
+        checked.map(drop).map_err(|why| Refused::Tensor(TensorRefused::BadName(why.to_string())))
+    }
+
+    fn check_receive(&self, ticket: Ticket, key: &TensorKey) -> Result<(), Refused> {
+        self.check_key(key, key.to)?;
+        if self.tensors.is_greedy(ticket.client) {
+            return Err(Refused::Busy);
+        }
+        let longest = self.longest_tensor();
+        self.tensors.check_room(longest, longest).map_err(Refused::Tensor)
+    }
+
+    /// Keeps a tensor that a client sends; its number.
+    fn keep_sent(
+        &mut self,
+        key: TensorKey,
+        (shape, mut fds): (Option<ShapeText>, Vec<OwnedFd>),
+        stage: Stage,
+    ) -> Result<u64, Refused> {
+        self.check_key(&key, key.from)?;
+        if fds.len() != usize::from(shape.is_some()) {
+            let why = format!("{} descriptors came with it", fds.len());
+            return Err(Refused::Tensor(TensorRefused::NotSealed(why)));
+        }
+        let (mut bytes, longest) = (0, self.longest_tensor());
+        let memory = shape.zip(fds.pop());
+        if let Some((shape, fd)) = &memory {
+            let checked = Shape::try_from(shape);
+            bytes = checked.map_err(|error| Refused::Malformed(error.to_string()))?.bytes();
+            if bytes > longest {
+                return Err(Refused::Tensor(TensorRefused::TooLong { limit: longest }));
+            }
+            SealedBytes::check(fd.as_fd(), bytes)
+                .map_err(|error| Refused::Tensor(TensorRefused::NotSealed(error.to_string())))?;
+        }
+        self.tensors.check_room(bytes, longest).map_err(Refused::Tensor)?;
+        Ok(self.tensors.keep(Kept { key, memory, bytes, stage }))
+    }
+
+    /// Hands the component what it has to do for the store: it has just started.
+    pub(super) fn hand_over_tensors(&mut self) {
+        let numbers: Vec<u64> = self.tensors.kept.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.hand_over_tensor(number));
+        let receives: Vec<Ticket> = self.tensors.receives.keys().copied().collect();
+        receives.into_iter().for_each(|ticket| self.hand_over_receive(ticket));
+    }
+
+    /// Has the component send a tensor, if there is one: if not, the next one is given it.
+    fn hand_over_tensor(&mut self, number: u64) {
+        let Some(kept) = self.tensors.kept.get(&number).filter(|_| self.is_ready()) else { return };
+        let timeout_ms = match kept.stage {
+            Stage::Waiting { deadline_ns, .. } => millis_until(deadline_ns),
+            // It has been promised.
+            Stage::Sent { .. } => u64::MAX,
+            Stage::Received { .. } => return,
+        };
+        let shape = kept.memory.as_ref().map(|(shape, _)| shape.clone());
+        let word = ToComponent::Tensor { number, key: kept.key.clone(), shape, timeout_ms };
+        let Some(component) = &mut self.component else { return };
+        match &kept.memory {
+            Some((_, fd)) => component.tell(&word, &[fd.as_fd()]),
+            None => component.tell(&word, &[]),
+        }
+    }
+
+    fn hand_over_receive(&mut self, ticket: Ticket) {
+        let Some(receive) = self.tensors.receives.get(&ticket) else { return };
+        let timeout_ms = millis_until(receive.deadline_ns);
+        let what = TensorWant::Receive { key: receive.key.clone() };
+        if self.is_ready() {
+            let what = Want::Tensor { timeout_ms, what };
+            self.tell(&ToComponent::Request { ticket, what }, &[]);
+        }
+    }
+
+    /// The component reports what became of a tensor.
+    pub(super) fn handle_tensor_news(&mut self, number: u64, news: TensorNews) {
+        // The step of one that is not kept was ended.
+        let Some(kept) = self.tensors.kept.get_mut(&number) else { return };
+        let sender = kept.sender();
+        match news {
+            TensorNews::Sent => {
+                let Stage::Waiting { ticket, waits, deadline_ns } = kept.stage else { return };
+                kept.stage = Stage::Sent { sender: waits.then_some((ticket, deadline_ns)) };
+                if !waits {
+                    let sent = Outcome::Tensor(TensorOutcome::Sent { number });
+                    self.clients.finish(ticket, sent);
+                }
+            }
+            TensorNews::Refused(why) => {
+                self.tensors.kept.remove(&number);
+                match sender {
+                    Some(ticket) => self.refuse_tensor(ticket, why),
+                    None => tracing::warn!(number, ?why, "a tensor that was sent is dropped"),
+                }
+            }
+            TensorNews::Consumed => {
+                self.tensors.kept.remove(&number);
+                if let Some(ticket) = sender {
+                    let consumed = Outcome::Tensor(TensorOutcome::Consumed { number });
+                    self.clients.finish(ticket, consumed);
+                }
+            }
+        }
+    }
+
+    /// The component has received a tensor, and its source has dropped it.
+    pub(super) fn handle_received(
+        &mut self,
+        ticket: Ticket,
+        key: TensorKey,
+        shape: Option<ShapeText>,
+        mut fds: Vec<OwnedFd>,
+    ) {
+        let bytes =
+            shape.as_ref().and_then(|it| Shape::try_from(it).ok()).map_or(0, |it| it.bytes());
+        if shape.is_some() && fds.is_empty() {
+            tracing::error!("a tensor was received without its memory");
+            return;
+        }
+        let (memory, stage) = (shape.zip(fds.pop()), Stage::Received { holder: None });
+        // The receive has reserved its room.
+        self.tensors.keep(Kept { key, memory, bytes, stage });
+        if !self.clients.has_open(ticket) {
+            self.tensors.receives.remove(&ticket);
+        }
+        self.give_received();
+    }
+
+    /// Gives tensors that were received to the clients that wait for them.
+    fn give_received(&mut self) {
+        while let Some((number, ticket)) = self.tensors.match_one() {
+            self.tensors.receives.remove(&ticket);
+            if !self.clients.has_open(ticket) {
+                continue;
+            }
+            let Some(kept) = self.tensors.kept.get_mut(&number) else { return };
+            let shape = kept.memory.as_ref().map(|(shape, _)| shape.clone());
+            let received = Outcome::Tensor(TensorOutcome::Received { number, shape });
+            let fd = kept.memory.as_ref().map(|(_, fd)| fd.try_clone()).transpose();
+            match fd {
+                Ok(fd) => {
+                    kept.stage = Stage::Received { holder: Some(ticket.client) };
+                    match fd {
+                        Some(fd) => self.clients.finish_with(ticket, received, fd),
+                        None => self.clients.finish(ticket, received),
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a tensor cannot be given to a client");
+                    self.clients.finish(ticket, Outcome::Refused(Refused::Busy));
+                }
+            }
+        }
+    }
+
+    /// A client has left.
+    pub(super) fn forget_tensors_of(&mut self, client: u64) {
+        self.tensors.forget(client);
+        self.give_received();
+    }
+
+    /// Answers those that have waited for too long.
+    pub(super) fn answer_tensors(&mut self, now_ns: u64) {
+        let clients = &self.clients;
+        self.tensors.receives.retain(|ticket, _| clients.has_open(*ticket));
+        if self.tensors.next_deadline_ns().is_none_or(|at| now_ns < at) {
+            return;
+        }
+        let late = self.tensors.receives.iter().filter(|(_, it)| now_ns >= it.late_ns());
+        let mut late: Vec<_> = late.map(|(ticket, _)| (*ticket, Refused::TimedOut)).collect();
+        late.iter().for_each(|(ticket, _)| drop(self.tensors.receives.remove(ticket)));
+        for (number, kept) in &mut self.tensors.kept {
+            if kept.late_ns().is_none_or(|at| now_ns < at) {
+                continue;
+            }
+            // What a component that hangs makes of the former is not known: the next one sends it.
+            let why = match kept.stage {
+                Stage::Waiting { .. } => Refused::TimedOut,
+                _ => Refused::Tensor(TensorRefused::NotReceived { number: *number }),
+            };
+            late.extend(kept.sender().map(|ticket| (ticket, why)));
+            kept.stage = Stage::Sent { sender: None };
+        }
+        late.into_iter()
+            .for_each(|(ticket, why)| self.clients.finish(ticket, Outcome::Refused(why)));
+    }
+}
+
+fn millis_until(deadline_ns: u64) -> u64 {
+    deadline_ns.saturating_sub(now_ns()).div_ceil(1_000_000)
+}
