@@ -282,6 +282,9 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
 
     /// Begins reads, for each request and each peer a few at a time.
     pub(super) fn read(&mut self, fabric: &mut impl Fabric, first: u16) {
+        if self.requests.len() == 0 {
+            return;
+        }
         let slots = self.config.sizes().slots;
         for slot in (0..slots).map(|ahead| (first % slots + ahead) % slots) {
             let Some(request) = self.requests.at(slot) else { continue };
@@ -438,6 +441,9 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.requests.len() == 0 {
+            return;
+        }
         for slot in 0..self.config.sizes().slots {
             if self.requests.at(slot).is_some_and(|request| request.deadline <= now) {
                 self.end(slot, Received::TimedOut);

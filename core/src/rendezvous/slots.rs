@@ -76,6 +76,8 @@ impl<T, const N: usize> Slots<T, N> {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
         let slots = (0..).zip(&self.slots);
-        slots.filter_map(|(at, slot)| slot.value.as_ref().map(|value| (at, value)))
+        let used = slots.filter_map(|(at, slot)| slot.value.as_ref().map(|value| (at, value)));
+        // An idle table is not looked through.
+        used.take(usize::from(self.used))
     }
 }

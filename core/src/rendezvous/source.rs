@@ -284,7 +284,7 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
 
     /// `from` takes its request back. It reads nothing for it, and did not before.
     pub(super) fn handle_cancel(&mut self, from: Peer, request: Handle) {
-        if !WAITER_STAYS.is_planted() {
+        if self.waiters.len() > 0 && !WAITER_STAYS.is_planted() {
             self.drop_waiters(|waiter| (waiter.from, waiter.request) == (from, request));
         }
         let refusals = self.refusals.get_mut(from.index());
