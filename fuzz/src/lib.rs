@@ -28,6 +28,7 @@
 //! | `control_request` | what a client says on a control socket, or a node |
 //! | `cluster_file` `rl_source` `rl_scenario` | what an operator wrote |
 //! | `rl_image` | what comes as a translated recovery script |
+//! | `rl_facts` | what nodes report to a manager that evaluates one |
 
 pub mod bootstrap_messages;
 pub mod chronicle_entries;
@@ -43,6 +44,7 @@ pub mod neb_proof;
 pub mod neb_regions;
 pub mod network_words;
 pub mod pair_end;
+pub mod rl_facts;
 pub mod rl_image;
 pub mod rl_scenario;
 pub mod rl_source;
@@ -74,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     ("neb_regions", neb_regions::run),
     ("network_words", network_words::run),
     ("pair_end", pair_end::run),
+    ("rl_facts", rl_facts::run),
     ("rl_image", rl_image::run),
     ("rl_scenario", rl_scenario::run),
     ("rl_source", rl_source::run),

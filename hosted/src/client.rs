@@ -392,6 +392,14 @@ impl Client {
         self.ask_for_done(Want::Beat { task: task.to_owned() })
     }
 
+    /// Reports the phase of the node's task.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn phase(&mut self, task: &str, phase: u8) -> Result<(), ClientError> {
+        self.ask_for_done(Want::Phase { task: task.to_owned(), phase })
+    }
+
     /// Gives an order about one of the node's tasks.
     ///
     /// # Errors

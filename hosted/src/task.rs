@@ -85,6 +85,15 @@ pub fn beat() -> Result<(), TaskCallError> {
     call(Client::beat)
 }
 
+/// Reports to the node in which phase this task is, a number that the task defines. The guard
+/// `PHASE(T)` of a recovery script reads it; a process begins in phase 0.
+///
+/// # Errors
+/// [`TaskCallError`].
+pub fn phase(phase: u8) -> Result<(), TaskCallError> {
+    call(|client, task| client.phase(task, phase))
+}
+
 fn call(
     what: impl FnOnce(&mut Client, &str) -> Result<(), ClientError>,
 ) -> Result<(), TaskCallError> {

@@ -311,6 +311,7 @@ const TASK_ERROR: u32 = 5;
 const TASK_ANSWERED: u32 = 6;
 const SCRIPT_HELD: u32 = 7;
 const SCRIPT_USED: u32 = 8;
+const TASK_PHASE: u32 = 9;
 /// In the first word of an error: an α-count is given.
 const WITH_ALPHA: u32 = 1 << 24;
 
@@ -321,6 +322,9 @@ fn change_words(seq: u32, change: Change) -> [u32; 6] {
         Change::Reboots(count) => [seq, REBOOTS, count, 0, 0, 0],
         Change::TaskStatus { task, status } => {
             [seq, TASK_STATUS, u32::from(task), u32::from(status), 0, 0]
+        }
+        Change::TaskPhase { task, phase } => {
+            [seq, TASK_PHASE, u32::from(task), u32::from(phase), 0, 0]
         }
         Change::TaskError { task, kind, at_us, alpha } => {
             let what = u32::from(task) | u32::from(kind) << 8;
@@ -375,6 +379,7 @@ fn change(w: &[u32; WORDS]) -> Result<Change, FrameError> {
             let (mark, is_cleared) = (u16::from_le_bytes([low, high]), flag == 1);
             (Change::TaskAnswered { task, mark, judged, is_cleared }, 6)
         }
+        TASK_PHASE => (Change::TaskPhase { task: byte(w[2])?, phase: byte(w[3])? }, 4),
         SCRIPT_HELD => (Change::ScriptHeld(u64::from(w[2]) | u64::from(w[3]) << 32), 4),
         SCRIPT_USED => {
             let [a, b, c, d] = w[5].to_le_bytes();

@@ -4,7 +4,7 @@
 //!  standing (20) │ incarnation (8) │ seq (4) │ role status tasks (3) │ reboots (4) │ errors (4)
 //!  last order judged: epoch (4) claimant (2) evaluation (4) index (2)
 //!  script held (8) │ script used: epoch (4) claimant (2) number (2) digest (8)
-//!  per task:  status (1) errors (2) alpha (2) answered (2) kind (2)
+//!  per task:  status (1) phase (1) errors (2) alpha (2) answered (2) kind (2)
 //!  per error that is kept:  task (1) kind (2) time (8)
 //! ```
 //!
@@ -20,7 +20,7 @@ use crate::checksum::crc32c;
 use crate::ids::{Incarnation, Rank};
 
 /// Bytes of the image of an entry with the maximum number of tasks.
-pub(super) const IMAGE_LEN_MAX: usize = 79 + 9 * TASKS_MAX + 11 * ERRORS;
+pub(super) const IMAGE_LEN_MAX: usize = 79 + 10 * TASKS_MAX + 11 * ERRORS;
 /// The maximum number of tasks of a node.
 pub const TASKS_MAX: usize = 16;
 /// The maximum number of parts of an image.
@@ -76,7 +76,7 @@ impl Image {
         image.put(&number.to_le_bytes());
         image.put(&digest.to_le_bytes());
         for task in record.tasks() {
-            image.put(&[task.status]);
+            image.put(&[task.status, task.phase]);
             for number in [task.errors, task.alpha, task.answered, task.kind] {
                 image.put(&number.to_le_bytes());
             }
@@ -231,13 +231,13 @@ impl Source<'_> {
         record.script_used = ScriptVersion { term, number, digest };
         (record.reboots, record.error_count) = (reboots, error_count);
         for index in 0..usize::from(task_count) {
-            let [status] = self.take()?;
+            let [status, phase] = self.take()?;
             let mut numbers = [0; 4];
             for number in &mut numbers {
                 *number = u16::from_le_bytes(self.take()?);
             }
             let [errors, alpha, answered, kind] = numbers;
-            record.tasks[index] = Task { status, errors, alpha, answered, kind };
+            record.tasks[index] = Task { status, phase, errors, alpha, answered, kind };
         }
         let kept = error_count.min(ERRORS as u32);
         for number in error_count - kept..error_count {

@@ -136,6 +136,13 @@ pub enum Change {
         /// Its status.
         status: u8,
     },
+    /// The task has reported its phase.
+    TaskPhase {
+        /// The index of the task.
+        task: u8,
+        /// The phase, defined by the application.
+        phase: u8,
+    },
     /// NEW_TASK_ERROR.
     TaskError {
         /// The index of the task.

@@ -19,6 +19,8 @@ const ALPHA_HALF_US: u64 = 1_000_000;
 pub struct Task {
     /// Running, waiting, killed or isolated; the numbers are the node's.
     pub status: u8,
+    /// The phase that it has reported last; 0 for none.
+    pub phase: u8,
     /// The number of its errors so far.
     pub errors: u16,
     /// Errors weighted by age, 256 for a new one: high for a persistent fault (α-count).
@@ -128,10 +130,14 @@ impl<const TASKS: usize> Record<TASKS> {
     }
 
     /// This entry continued under the incarnation of `fresh`: its tasks and their errors are kept.
-    /// Which script it holds, the incarnation says itself.
+    /// Which script it holds, the incarnation says itself; tasks of another boot are in no phase.
     pub(super) fn gone_on_as(&self, fresh: &Self) -> Self {
         let Self { incarnation, role, reboots, .. } = *fresh;
-        Self { incarnation, role, reboots, seq: 0, script_held: 0, ..*self }
+        let mut tasks = self.tasks;
+        if incarnation.boot != self.incarnation.boot {
+            tasks.iter_mut().for_each(|task| task.phase = 0);
+        }
+        Self { incarnation, role, reboots, seq: 0, script_held: 0, tasks, ..*self }
     }
 
     /// The states of its tasks.
@@ -177,6 +183,7 @@ impl<const TASKS: usize> Record<TASKS> {
             Change::Role(role) => self.role = role,
             Change::Reboots(count) => self.reboots = count,
             Change::TaskStatus { task, status } => self.task_mut(task)?.status = status,
+            Change::TaskPhase { task, phase } => self.task_mut(task)?.phase = phase,
             Change::TaskError { task, kind, at_us, alpha } => {
                 self.append(TaskError { task, kind, at_us }, alpha)?;
             }
@@ -264,7 +271,7 @@ pub(super) mod tests {
         record.apply(INCARNATION, 1, Change::TaskStatus { task: 1, status: 3 }).unwrap();
         record.apply(INCARNATION, 2, error(1, 500)).unwrap();
         let task = record.tasks()[1];
-        assert_eq!(task, Task { status: 3, errors: 1, alpha: 256, answered: 0, kind: 7 });
+        assert_eq!(task, Task { status: 3, phase: 0, errors: 1, alpha: 256, answered: 0, kind: 7 });
         assert_eq!((record.error_count, record.seq), (1, 2));
         assert!(record.errors().eq([TaskError { task: 1, kind: 7, at_us: 500 }]));
     }

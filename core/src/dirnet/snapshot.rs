@@ -20,7 +20,7 @@ use crate::ids::{Incarnation, Rank};
 const HEAD: usize = 8;
 /// 0: a standing was an incarnation and a level. 1: it also holds isolation and release. 2:
 /// an entry also holds which orders of a recovery script were judged, and the last kind of error.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 
 /// Bytes of the largest snapshot.
 pub const SNAPSHOT_LEN_MAX: usize = HEAD + 2 + 64 * (2 + IMAGE_LEN_MAX + RESETS_LEN_MAX);

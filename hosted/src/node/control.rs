@@ -194,6 +194,13 @@ pub enum Want {
         /// The task's name.
         task: String,
     },
+    /// Record in which phase a task is.
+    Phase {
+        /// The task's name.
+        task: String,
+        /// The phase, a number whose meaning is the task's.
+        phase: u8,
+    },
     /// Report about a task that the client itself runs, and reply with the next order.
     Guard {
         /// The task's name.
@@ -260,6 +267,7 @@ impl Want {
             | Self::Tensor { .. }
             | Self::Report { .. }
             | Self::Guard { .. }
+            | Self::Phase { .. }
             | Self::Beat { .. } => false,
             Self::Proof { .. }
             | Self::Status

@@ -113,6 +113,8 @@ pub(super) struct Ticket {
 pub(super) enum TaskChange {
     /// Its state.
     Status { task: u8, status: u8 },
+    /// The phase that it has reported.
+    Phase { task: u8, phase: u8 },
     /// An error, and when it happened by the clock of this host; sent again until it is answered.
     Error { number: u64, task: u8, kind: u16, at_us: u64 },
     /// How many of its errors are answered, and the last order of a script that was judged.

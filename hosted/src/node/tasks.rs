@@ -300,6 +300,13 @@ impl Tasks {
         beaten.map_err(|state| Refused::NotRunning { name: name.to_owned(), state })
     }
 
+    /// Handles a task's report of its phase.
+    pub(super) fn handle_phase(&mut self, name: &str, phase: u8) -> Result<(), Refused> {
+        let index = self.find(name)?;
+        let done = self.guarded[index].record.handle_phase(phase);
+        done.map_err(|state| Refused::NotRunning { name: name.to_owned(), state })
+    }
+
     /// Handles an operator's order about a task.
     pub(super) fn handle_order(
         &mut self,
@@ -476,7 +483,9 @@ impl Tasks {
         let numbered = (0..).zip(&mut self.guarded);
         changes.extend(numbered.flat_map(|(task, guarded)| {
             let answered = guarded.record.take_answered(task);
-            answered.into_iter().chain(guarded.record.take_status(task))
+            let (status, phase) =
+                (guarded.record.take_status(task), guarded.record.take_phase(task));
+            answered.into_iter().chain(status).chain(phase)
         }));
         changes
     }

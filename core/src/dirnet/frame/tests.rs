@@ -29,6 +29,7 @@ fn change() -> impl Strategy<Value = Change> {
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         ),
+        any::<(u8, u8)>().prop_map(|(task, phase)| Change::TaskPhase { task, phase }),
         any::<u64>().prop_map(Change::ScriptHeld),
         (any::<(u32, u16, u64)>(), rank()).prop_map(|((epoch, number, digest), claimant)| {
             let term = Term { epoch, claimant };

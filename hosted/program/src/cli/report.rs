@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft report`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["error", "beat"])))]
+#[command(group(ArgGroup::new("what").required(true).args(["error", "beat", "phase"])))]
 pub(super) struct Arguments {
     /// The task's name; a task itself need not say it.
     #[arg(long, requires = "node", value_name = "NAME")]
@@ -39,6 +39,10 @@ pub(super) struct Arguments {
     /// It makes progress.
     #[arg(long)]
     beat: bool,
+
+    /// It is in this phase, a number from 0 to 255 whose meaning is the task's.
+    #[arg(long, value_name = "N")]
+    phase: Option<u8>,
 
     /// How long to wait, in seconds, for the manager to have a task that is named started again.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", allow_negative_numbers = true)]
@@ -67,9 +71,14 @@ enum Became {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let wait = seconds("--wait", arguments.wait)?;
     let (Some(task), Some(node)) = (&arguments.task, arguments.node) else {
-        return report_own(arguments.error, output);
+        return report_own(arguments, output);
     };
     let mut client = arguments.cluster.find()?.connect(node)?;
+    if let Some(phase) = arguments.phase {
+        client.phase(task, phase).map_err(Failure::new)?;
+        finish_phase(task, phase, output);
+        return Ok(());
+    }
     let Some(error) = arguments.error else {
         client.beat(task).map_err(Failure::new)?;
         finish_beat(task, output);
@@ -90,11 +99,19 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// By a task itself, which may not live to hear more.
-fn report_own(error: Option<u16>, output: Output) -> Result<(), Failure> {
-    let sent = error.map_or_else(task::beat, task::report);
+fn report_own(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let error = arguments.error;
+    let sent = match arguments.phase {
+        Some(phase) => task::phase(phase),
+        None => error.map_or_else(task::beat, task::report),
+    };
     sent.map_err(Failure::new)?;
     let unknown = |_| TaskCallError::NotGuarded { variable: VARIABLE_TASK };
     let task = std::env::var(VARIABLE_TASK).map_err(unknown).map_err(Failure::new)?;
+    if let Some(phase) = arguments.phase {
+        finish_phase(&task, phase, output);
+        return Ok(());
+    }
     match error {
         Some(error) => {
             let object = json!({ "ok": true, "task": task, "error": error });
@@ -103,6 +120,11 @@ fn report_own(error: Option<u16>, output: Output) -> Result<(), Failure> {
         None => finish_beat(&task, output),
     }
     Ok(())
+}
+
+fn finish_phase(task: &str, phase: u8, output: Output) {
+    let object = json!({ "ok": true, "task": task, "phase": phase });
+    output.finish(&object, &format!("task {task}: phase {phase} reported\n"));
 }
 
 fn finish_beat(task: &str, output: Output) {

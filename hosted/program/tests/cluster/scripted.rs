@@ -199,3 +199,22 @@ fn rl12_a_script_is_loaded_at_all_nodes_and_outlives_its_manager_and_its_nodes()
     let status = place.weft("rl status --name t").done();
     assert!(status.contains(&format!("node 2: script {new}\n")), "{status}");
 }
+
+#[test]
+fn rl1_the_phase_that_a_task_reports_is_news_and_ends_with_its_process() {
+    let place = Place::new();
+    let script = "DEFINE 0 = MANAGER\nDEFINE 1-2 = BACKUP\nTASK 1 IS \"camera\" ON NODE 1\n\
+                  TASK 2 IS \"spare\" ON NODE 2\nIF [ PHASE(T1) == 3 ] THEN\nSTOP T2\n\
+                  ELIF [ KILLED T2 ] THEN\nSTART T2\nFI\n";
+    let cluster = file(&place, "restart.rl", &CAMERAS);
+    place.file("restart.rl", script);
+    let (_up, nodes) = place.up(&cluster);
+    eventually("both run", || [1, 2].iter().all(|it| task(&nodes, *it).pid.is_some()));
+    place.weft("report --phase 2 --task camera --node 1 --name t").done();
+    let said = place.weft("--json report --phase 3 --task camera --node 1 --name t").object();
+    assert_eq!((&said["task"], &said["phase"]), (&"camera".into(), &3.into()));
+    eventually("the script stops the spare", || task(&nodes, 2).state == TaskState::Killed);
+    // Another process of it is in no phase.
+    place.weft("task restart camera --node 1 --name t").done();
+    eventually("the script starts the spare", || task(&nodes, 2).state == TaskState::Running);
+}

@@ -294,8 +294,12 @@ fn reports_for_nobody_are_refused() {
         let reply = refused(&format!("task {order} job --node 1")).refused(16, "task_unknown");
         assert!(reply.contains("nor any other"), "{reply}");
     }
-    for usage in ["report --task job --error 1", "report --error 65536", "report --beat --error 1"]
-    {
+    for usage in [
+        "report --task job --error 1",
+        "report --error 65536",
+        "report --phase 256",
+        "report --beat --error 1",
+    ] {
         refused(usage).refused(2, "usage");
     }
     assert_eq!(look(&nodes).errors, 0);

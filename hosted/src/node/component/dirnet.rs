@@ -403,6 +403,7 @@ impl DirNet {
     ) -> Result<(), NodeError> {
         let change = match change {
             TaskChange::Status { task, status } => Change::TaskStatus { task, status },
+            TaskChange::Phase { task, phase } => Change::TaskPhase { task, phase },
             TaskChange::Error { task, kind, at_us, .. } => {
                 let own = self.machine.database().record(self.machine.me());
                 let alpha = own.and_then(|own| self.script.as_ref()?.alpha(own, task, at_us));

@@ -93,6 +93,7 @@ impl Component {
             | Want::Proof { .. }
             | Want::Report { .. }
             | Want::Beat { .. }
+            | Want::Phase { .. }
             | Want::Guard { .. }
             | Want::Task { .. }
             | Want::Kill

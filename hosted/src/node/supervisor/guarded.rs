@@ -78,6 +78,9 @@ impl Supervisor {
                 self.tasks.handle_report(task, *error, now_ns).map(Outcome::Reported)
             }
             Want::Beat { task } => self.tasks.handle_beat(task, now_ns).map(|()| Outcome::Done),
+            Want::Phase { task, phase } => {
+                self.tasks.handle_phase(task, *phase).map(|()| Outcome::Done)
+            }
             Want::Task { task, order } => {
                 self.tasks.handle_order(task, *order, now_ns).map(Outcome::Ordered)
             }

@@ -73,7 +73,7 @@ impl Supervisor {
                 };
                 self.clients.finish(ticket, what);
             }
-            Want::Report { .. } | Want::Beat { .. } | Want::Task { .. } => {
+            Want::Report { .. } | Want::Beat { .. } | Want::Phase { .. } | Want::Task { .. } => {
                 let what = self.handle_task_request(&what);
                 self.clients.finish(ticket, what);
             }

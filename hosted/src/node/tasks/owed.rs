@@ -98,7 +98,7 @@ mod tests {
     fn reported(owed: &mut Owed) -> Vec<u64> {
         let number = |change| match change {
             TaskChange::Error { number, .. } => number,
-            TaskChange::Status { .. } | TaskChange::Answered { .. } => 0,
+            TaskChange::Status { .. } | TaskChange::Phase { .. } | TaskChange::Answered { .. } => 0,
         };
         std::iter::from_fn(|| owed.next()).map(number).collect()
     }
@@ -124,7 +124,7 @@ mod tests {
         let (mut owed, _) = owed(3);
         let times = std::iter::from_fn(|| owed.next()).map(|change| match change {
             TaskChange::Error { at_us, .. } => at_us,
-            TaskChange::Status { .. } | TaskChange::Answered { .. } => 0,
+            TaskChange::Status { .. } | TaskChange::Phase { .. } | TaskChange::Answered { .. } => 0,
         });
         assert_eq!(times.collect::<Vec<_>>(), [7, 8, 9]);
     }

@@ -16,6 +16,8 @@
 //! declares the task, a failure starts nothing: the script's order does, and restarts by order
 //! count (RL-5).
 
+mod redeclare;
+
 use std::collections::VecDeque;
 
 use weft_core::recovery::{Fallback, Judgement};
@@ -71,6 +73,9 @@ pub(super) struct Record {
     unrecorded: u64,
     /// The status that was last sent to the component.
     reported: Option<u8>,
+    /// The phase of its process, and the one that was last sent to the component.
+    phase: u8,
+    reported_phase: Option<u8>,
     /// What a recovery script says about it, if one declares it.
     left: Option<Left>,
     /// It was isolated without an order, which must be reported to the operator.
@@ -97,6 +102,9 @@ impl Record {
             fresh: Vec::new(),
             unrecorded: 0,
             reported: None,
+            phase: 0,
+            // As the database has it for a new boot.
+            reported_phase: Some(0),
             left: None,
             verdict: false,
             held: false,
@@ -108,37 +116,6 @@ impl Record {
     pub(super) fn leave(&mut self, declared: Declared) {
         self.beat_ns = declared.beat_ns.or(self.beat_ns);
         self.left = Some(Left::new(declared));
-    }
-
-    /// Another recovery script is in force. Errors from before it declares the task are answered;
-    /// for those that wait for an order of the script that has declared it, none comes.
-    pub(super) fn redeclare(
-        &mut self,
-        declared: Option<Declared>,
-        beat_ms: Option<u64>,
-        now_ns: u64,
-    ) -> Due {
-        let (recorded, runs) = (self.recorded(), self.state == TaskState::Running);
-        let mut due = Due::Nothing;
-        match (&mut self.left, declared) {
-            (Some(left), Some(declared)) => left.declared = declared,
-            (None, Some(declared)) => {
-                self.left = Some(Left::begun(declared, recorded, runs || self.restarts > 0));
-            }
-            (Some(left), None) => {
-                if left.next_deadline_ns().is_some() {
-                    due = self.answer_without_order(now_ns);
-                }
-                self.left = None;
-            }
-            (None, None) => {}
-        }
-        let beat_ns = beat_ms.map(|beat_ms| beat_ms.saturating_mul(1_000_000));
-        self.beat_ns = declared.and_then(|declared| declared.beat_ns).or(beat_ns);
-        if runs && self.state == TaskState::Running {
-            self.await_beat(now_ns);
-        }
-        due
     }
 
     /// Continues from the history of an earlier boot of its node.
@@ -233,6 +210,7 @@ impl Record {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
         self.start_at_ns = None;
+        self.phase = 0;
         if let Some(left) = &mut self.left {
             left.has_restarted = left.has_started;
             left.has_started = true;
@@ -285,6 +263,15 @@ impl Record {
             return Err(self.state);
         }
         self.await_beat(now_ns);
+        Ok(())
+    }
+
+    /// Records its phase; returns its state if it does not run.
+    pub(super) fn handle_phase(&mut self, phase: u8) -> Result<(), TaskState> {
+        if self.state != TaskState::Running {
+            return Err(self.state);
+        }
+        self.phase = phase;
         Ok(())
     }
 
@@ -490,6 +477,9 @@ impl Record {
     /// The component to which the state was sent is gone.
     pub(super) fn forget_told(&mut self) {
         self.reported = None;
+        if (self.phase, self.reported_phase) != (0, Some(0)) {
+            self.reported_phase = None;
+        }
         self.left.iter_mut().for_each(Left::forget_told);
     }
 
@@ -508,6 +498,13 @@ impl Record {
         let status = state as u8 | flags;
         let reported = self.reported.replace(status);
         (reported != Some(status)).then_some(TaskChange::Status { task, status })
+    }
+
+    /// The phase, if it was not sent to the component.
+    pub(super) fn take_phase(&mut self, task: u8) -> Option<TaskChange> {
+        let phase = self.phase;
+        let reported = self.reported_phase.replace(phase);
+        (reported != Some(phase)).then_some(TaskChange::Phase { task, phase })
     }
 
     /// Which of its errors a script has answered, if the component was not sent it.

@@ -130,6 +130,7 @@ impl GuardedTask {
         let starts = self.starts_at.is_some_and(|at| at <= now);
         if starts {
             self.starts_at = None;
+            self.fact.phase = 0;
             self.fact.restarts += u32::from(self.fact.starts > 0);
             self.fact.starts += 1;
             (self.fact.state, self.is_silent, self.beat_at) = (TaskState::Running, false, now);

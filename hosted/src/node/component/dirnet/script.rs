@@ -170,7 +170,7 @@ impl Script {
                 alpha: program
                     .alpha_of(number)
                     .map_or(task.alpha, |rule| AlphaCount::new(task.alpha, at).at(now, &rule)),
-                phase: 0,
+                phase: task.phase.into(),
                 starts: u32::from(task.status & STARTED != 0),
                 restarts: u32::from(task.status & RESTARTED != 0),
                 has_fired: kept.iter().rev().take(unanswered).any(|kind| *kind == SILENT),
