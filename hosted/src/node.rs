@@ -19,7 +19,6 @@
 //! launcher starts it again as a later boot. `weft node` leaves that to the operator.
 
 mod abort_markers;
-pub(crate) mod backoff;
 mod casts;
 mod changes;
 pub mod chronicle;

@@ -23,7 +23,7 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RestartLimit {
     /// The most restarts in one window (r).
-    pub max: u8,
+    pub max: u16,
     /// The length of the window (t).
     pub within: Duration,
 }
@@ -31,7 +31,7 @@ pub struct RestartLimit {
 impl RestartLimit {
     /// The largest r for which every restart is remembered; beyond it, some are remembered as a
     /// group.
-    pub const EXACT: u8 = 7;
+    pub const EXACT: u16 = 7;
 }
 
 /// How often a recovery is tried before it escalates.
@@ -251,11 +251,11 @@ mod tests {
     #[test]
     fn x6_resets_that_no_node_can_reach_are_refused_to_the_nanosecond() {
         let period = Timing::LAN.reset_period();
-        let within = |max: u8, more| {
+        let within = |max: u16, more| {
             let within = Duration(u64::from(max) * period.0 + more);
             RestartLimit { max, within }
         };
-        for max in [1, 2, RestartLimit::EXACT, u8::MAX] {
+        for max in [1, 2, RestartLimit::EXACT, u16::MAX] {
             let resets = within(max, 0);
             let refused = ConfigError::ResetWindow { resets, period };
             assert_eq!(limited(LIMITS.restarts, resets), Err(refused));

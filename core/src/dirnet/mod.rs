@@ -37,6 +37,7 @@
 //!
 //! Source: V. De Florio, The DIR net, ESAT/ACCA/1998/1.
 
+mod backoff;
 mod beat;
 mod component;
 mod config;
@@ -47,6 +48,7 @@ mod health;
 mod im_alive;
 mod image;
 mod intensity;
+mod launcher;
 mod message;
 mod mutants;
 mod output;
@@ -70,6 +72,7 @@ pub use explanation::{EXPLANATIONS, Evidence, Explanation, News, Rule, Testimoni
 pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
+pub use launcher::Launcher;
 pub use message::{
     Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, ScriptVersion, Seat,
     Seen, TaskAction,
@@ -81,7 +84,7 @@ pub use record::{ChangeError, ERRORS, Record, Task, TaskError};
 pub use reject::{Reject, Rejects};
 pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
-pub use supervision::{Announcement, Fenced, Order, Supervision};
+pub use supervision::{Announcement, End, Fenced, Order, Starts, Step, Supervision};
 pub use term::{ComponentIncarnation, Members, Term};
 pub use view::{View, ViewNumber, ViewTag};
 

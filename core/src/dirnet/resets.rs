@@ -77,10 +77,10 @@ impl Resets {
         let groups = self.intensity.groups();
         put(&self.boot.0.to_le_bytes());
         put(&self.last.0.to_le_bytes());
-        put(&[u8::try_from(groups.len()).unwrap_or(RestartLimit::EXACT)]);
+        put(&[u8::try_from(groups.len()).unwrap_or(u8::MAX)]);
         for group in groups {
             put(&group.at.0.to_le_bytes());
-            put(&[group.count]);
+            put(&[u8::try_from(group.count).unwrap_or(u8::MAX)]);
         }
     }
 
@@ -89,7 +89,7 @@ impl Resets {
         let (boot, rest) = bytes.split_first_chunk().ok_or(ImageError::Count)?;
         let (last, rest) = rest.split_first_chunk().ok_or(ImageError::Count)?;
         let (&[len], mut rest) = rest.split_first_chunk().ok_or(ImageError::Count)?;
-        if len > RestartLimit::EXACT {
+        if u16::from(len) > RestartLimit::EXACT {
             return Err(ImageError::Count);
         }
         let (boot, last) = (Incarnation(u32::from_le_bytes(*boot)), u64::from_le_bytes(*last));
@@ -97,7 +97,9 @@ impl Resets {
         for _ in 0..len {
             let (at, left) = rest.split_first_chunk().ok_or(ImageError::Count)?;
             let (&[count], left) = left.split_first_chunk().ok_or(ImageError::Count)?;
-            resets.intensity.push(Group { at: Instant(u64::from_le_bytes(*at)), count });
+            resets
+                .intensity
+                .push(Group { at: Instant(u64::from_le_bytes(*at)), count: count.into() });
             rest = left;
         }
         Ok((resets, rest))
@@ -152,7 +154,7 @@ mod tests {
         for len in 0..RESETS_LEN_MAX {
             assert_eq!(Resets::restore(&bytes[..len]), Err(ImageError::Count), "{len}");
         }
-        bytes[12] = RestartLimit::EXACT + 1;
+        bytes[12] = 8;
         assert_eq!(Resets::restore(&bytes), Err(ImageError::Count));
     }
 

@@ -7,18 +7,9 @@
 //! ```
 //!
 //! One thread starts all of them and lives as long as the cluster, because the kernel ties a child
-//! to the thread that started it. An order to reset names the boot it is about, so an order
-//! that arrives late does not hit the next boot. A node that dies waits for a decision of the
-//! manager, which comes after its peers have fenced it, and at the latest when a clone of it should
-//! have joined. While a manager has removed it and waits for fences, nothing else restarts it. If
-//! no decision comes, because too few nodes are left to agree or because no manager
-//! has met the boot that died, the node is restarted after one and a half times that time
-//! ([`Start::undecided`]). Its memory is gone, and its peers fence the old boot when they meet the
-//! next one. A node that ends before it takes part in the DIR net is unknown to the manager, and is
-//! retried soon, with growing delays. A node that has ended in order is never restarted, and an
-//! isolated node stays down until the operator releases it.
+//! to the thread that started it. Core decides which node is restarted, and when:
+//! [`weft_core::dirnet::Launcher`]. Here is what follows for its processes.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -27,13 +18,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use weft_core::dirnet::Standing;
-use weft_core::ids::Incarnation;
+use weft_core::dirnet::Launcher;
+use weft_core::ids::{Incarnation, PeerSet, Rank};
+use weft_core::time::{self, Instant};
 
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice, STDERR_FD, STDOUT_FD};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, now_ns};
 use crate::node::ToLauncher;
-use crate::node::backoff::Backoff;
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 use crate::runtime_dir::{ClaimedDir, end_remains};
@@ -42,9 +33,6 @@ use crate::runtime_dir::{ClaimedDir, end_remains};
 const STOP_TIMEOUT: Duration = Duration::from_secs(7);
 /// How often the launcher looks whether its directory is still its own.
 const LOOK_HOME_EVERY: Duration = Duration::from_millis(500);
-/// The first and the longest wait before a node that ends as soon as it starts is started again.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How long a killed node may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -74,38 +62,13 @@ struct Node {
     spawned: Option<Spawned>,
     /// Counts the processes of this node, so that events of an earlier one are recognized.
     run: u64,
-    /// The boot of this process, once reported.
-    boot: Option<u32>,
-    /// It takes part in the DIR net, and a manager may have met it.
-    has_entered: bool,
-    /// The delay before the restart of a node that has not taken part yet.
-    backoff: Backoff,
-    /// When a dead node is restarted without a decision; `None` while it runs, and after it has
-    /// ended in order.
-    due: Option<Deadline>,
     /// Whether its program has finished.
     finished: bool,
-    /// Its isolations and releases.
-    standing: Standing,
-    /// The boot that a manager has removed, by each node whose component follows that decision.
-    removed: BTreeMap<u16, u32>,
-}
-
-impl Node {
-    /// When it is started again, unless something else is decided before.
-    fn next_start(&self) -> Option<Deadline> {
-        self.due.filter(|_| self.standing.isolation().is_none() && !self.is_decided())
-    }
-
-    /// Whether a manager has removed this boot: it resets the node once all members have fenced
-    /// it. A restart before that would be admitted by members that have not.
-    fn is_decided(&self) -> bool {
-        self.boot.is_some_and(|boot| self.removed.values().any(|removed| boot <= *removed))
-    }
 }
 
 pub(super) struct Keeper {
     start: Start,
+    decider: Launcher<{ PeerSet::CAPACITY }>,
     nodes: Vec<Node>,
     events: SyncSender<Event>,
     notices: SyncSender<Notice>,
@@ -119,20 +82,11 @@ impl Keeper {
         events: SyncSender<Event>,
         notices: SyncSender<Notice>,
     ) -> Result<Self, LaunchError> {
-        let mut keeper = Self { start, nodes: Vec::new(), events, notices };
+        let undecided = u64::try_from(start.undecided.as_nanos()).unwrap_or(u64::MAX);
+        let decider = Launcher::new(time::Duration(undecided));
+        let mut keeper = Self { start, decider, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            let backoff = Backoff::new(RETRY_FIRST, RETRY_MAX);
-            keeper.nodes.push(Node {
-                spawned: None,
-                run: 0,
-                boot: None,
-                due: None,
-                finished: false,
-                standing: Standing::default(),
-                removed: BTreeMap::new(),
-                has_entered: false,
-                backoff,
-            });
+            keeper.nodes.push(Node { spawned: None, run: 0, finished: false });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -169,25 +123,27 @@ impl Keeper {
     fn handle_word(&mut self, rank: u16, run: u64, word: ToLauncher) {
         match word {
             ToLauncher::Began { boot } => {
-                if let Some(node) = self.node(rank).filter(|node| node.run == run) {
-                    node.boot = Some(boot);
+                if self.runs(rank, run) {
+                    self.decider.handle_began(Rank(rank), Incarnation(boot));
                 }
             }
             ToLauncher::Entered => {
-                if let Some(node) = self.node(rank).filter(|node| node.run == run) {
-                    node.has_entered = true;
-                    node.backoff.succeed();
+                if self.runs(rank, run) {
+                    self.decider.handle_entered(Rank(rank));
                 }
-                self.forget_removals(rank);
             }
             ToLauncher::Removed { rank: of, boot } => {
-                if let Some(node) = self.node(of) {
-                    node.removed.insert(rank, boot);
-                }
+                self.decider.handle_removed(Rank(rank), Rank(of), Incarnation(boot));
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
-            ToLauncher::Isolated { rank, boot } => self.handle_isolated(rank, boot),
-            ToLauncher::Released { rank, boot } => self.handle_released(rank, boot),
+            ToLauncher::Isolated { rank, boot } => {
+                if self.decider.handle_isolated(Rank(rank), Incarnation(boot)) {
+                    self.notify(Notice::Isolated { rank });
+                }
+            }
+            ToLauncher::Released { rank, boot } => {
+                self.decider.handle_released(now(), Rank(rank), Incarnation(boot));
+            }
             ToLauncher::Exited { incarnation, status } => {
                 let status = ExitStatus::from_raw(status);
                 if let Some(node) = self.node(rank) {
@@ -200,57 +156,26 @@ impl Keeper {
         }
     }
 
-    /// The component of node `by` has ended: the next one follows no earlier decision.
-    fn forget_removals(&mut self, by: u16) {
-        for node in &mut self.nodes {
-            node.removed.remove(&by);
-        }
-    }
-
-    /// Every node that hears of it says so, some of them late.
-    fn handle_isolated(&mut self, rank: u16, boot: u32) {
-        let Some(node) = self.node(rank) else { return };
-        let before = node.standing.isolation();
-        node.standing = node.standing.merged(Standing::isolate(Incarnation(boot)));
-        if before.is_none() && node.standing.isolation().is_some() {
-            self.notify(Notice::Isolated { rank });
-        }
-    }
-
-    /// A released node that has died is reset by an order, like any other.
-    fn handle_released(&mut self, rank: u16, boot: u32) {
-        let undecided = self.start.undecided;
-        let Some(node) = self.node(rank) else { return };
-        let before = node.standing.isolation();
-        node.standing = node.standing.merged(Standing::release(Incarnation(boot)));
-        if before.is_some() && node.standing.isolation().is_none() {
-            node.due = node.due.map(|_| Deadline::after(undecided));
-        }
+    /// Whether this is the present process of node `rank`.
+    fn runs(&self, rank: u16, run: u64) -> bool {
+        self.nodes.get(usize::from(rank)).is_some_and(|node| node.run == run)
     }
 
     fn handle_ended(&mut self, rank: u16, run: u64) {
-        let undecided = self.start.undecided;
         let remains_file = self.start.home.dir().remains_file(usize::from(rank));
         let Some(node) = self.node(rank).filter(|node| node.run == run) else { return };
         let Some(mut spawned) = node.spawned.take() else { return };
         if let Ok(status) = spawned.child.wait() {
             end_remains(&remains_file);
-            // No manager decides about a boot that no manager has met.
-            let wait = if node.has_entered { undecided } else { node.backoff.fail() };
-            node.due = (!status.success()).then(|| Deadline::after(wait));
+            self.decider.handle_ended(now(), Rank(rank), status.success());
             self.notify(Notice::Ended { rank, status });
-            self.forget_removals(rank);
         }
     }
 
     /// Ends boot `boot` of node `rank`, if it runs, and starts the next.
     fn reset(&mut self, rank: u16, boot: u32, by: u16) {
-        // A process that has not reported its boot was started after that order was given. One that
-        // has died may have been a boot that the manager never met.
-        let is_meant = |node: &&mut Node| {
-            node.due.is_some() || node.spawned.is_some() && node.boot.is_some_and(|is| is <= boot)
-        };
-        let Some(node) = self.node(rank).filter(is_meant) else {
+        let is_meant = self.decider.handle_reset(Rank(rank), Incarnation(boot));
+        let Some(node) = self.node(rank).filter(|_| is_meant) else {
             return tracing::debug!(rank, boot, by, "an order to reset that comes too late");
         };
         if let Some(mut spawned) = node.spawned.take() {
@@ -268,17 +193,15 @@ impl Keeper {
 
     /// How long until a node that has died is due, or the directory is looked at.
     fn patience(&self) -> Duration {
-        let due = self.nodes.iter().filter_map(Node::next_start);
-        due.map(|due| due.remaining()).min().unwrap_or(LOOK_HOME_EVERY).min(LOOK_HOME_EVERY)
+        let due = self.decider.poll_timeout().map(|due| Duration::from_nanos(due.since(now()).0));
+        due.unwrap_or(LOOK_HOME_EVERY).min(LOOK_HOME_EVERY)
     }
 
     /// Restarts dead nodes for which no decision came in time.
     fn start_due(&mut self) {
-        for rank in (0..).take(self.nodes.len()) {
-            let is_due = |node: &Node| node.next_start().is_some_and(|due| due.has_passed());
-            if self.nodes.get(usize::from(rank)).is_some_and(is_due) {
-                self.start_again(rank, Notice::Restarted { rank });
-            }
+        let began = now();
+        while let Some(Rank(rank)) = self.decider.next_due(began) {
+            self.start_again(rank, Notice::Restarted { rank });
         }
     }
 
@@ -288,9 +211,7 @@ impl Keeper {
             Ok(()) => self.notify(notice),
             Err(error) => {
                 tracing::error!(rank, %error, "a node cannot be started again");
-                if let Some(node) = self.node(rank) {
-                    node.due = Some(Deadline::after(node.backoff.fail()));
-                }
+                self.decider.handle_start_failed(now(), Rank(rank));
             }
         }
     }
@@ -343,8 +264,8 @@ impl Keeper {
             let _ = spawned.child.wait();
             return Err(error);
         }
-        (node.run, node.boot, node.spawned, node.due) = (run, None, Some(spawned), None);
-        node.has_entered = false;
+        (node.run, node.spawned) = (run, Some(spawned));
+        self.decider.handle_started(Rank(rank));
         Ok(())
     }
 
@@ -381,6 +302,11 @@ impl Keeper {
     }
 }
 
+/// The time on the clock of core.
+fn now() -> Instant {
+    Instant(now_ns())
+}
+
 /// The next message of a node; `None` once it has closed its end.
 fn hear(socket: &Socket) -> Option<ToLauncher> {
     loop {
@@ -389,33 +315,5 @@ fn hear(socket: &Socket) -> Option<ToLauncher> {
             Err(PacketError::TimedOut { .. }) => {}
             Err(_) => return None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn m3_a_node_that_a_manager_has_removed_waits_for_its_reset() {
-        let mut node = Node {
-            spawned: None,
-            run: 1,
-            boot: Some(4),
-            has_entered: true,
-            backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
-            due: Some(Deadline::after(Duration::ZERO)),
-            finished: false,
-            standing: Standing::default(),
-            removed: BTreeMap::from([(0, 3)]),
-        };
-        assert!(node.next_start().is_some(), "an earlier boot was removed");
-        node.removed.insert(2, 4);
-        assert!(node.next_start().is_none(), "a manager has decided");
-        node.removed.remove(&2);
-        assert!(node.next_start().is_some(), "no node follows that decision");
-        node.removed.insert(2, 4);
-        node.boot = None;
-        assert!(node.next_start().is_some(), "no manager has met the boot that died");
     }
 }

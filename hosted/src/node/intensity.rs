@@ -31,11 +31,6 @@ impl Intensity {
         }
     }
 
-    /// When the oldest counted restart leaves the window.
-    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.restarts.front().map(|at| at.saturating_add(self.within_ns))
-    }
-
     /// How many more restarts the limit allows, as of the last `handle_time`.
     pub(super) fn left(&self) -> usize {
         self.max - self.restarts.len()
@@ -93,18 +88,6 @@ mod tests {
         assert!(intensity.allows(10 * SECOND));
         assert!(!intensity.allows(14 * SECOND));
         assert!(intensity.allows(15 * SECOND));
-    }
-
-    #[test]
-    fn the_deadline_is_when_the_oldest_leaves() {
-        let mut intensity = twice_in_ten_seconds();
-        assert_eq!(intensity.next_deadline_ns(), None);
-        assert!(intensity.allows(0) && intensity.allows(5 * SECOND));
-        assert_eq!(intensity.next_deadline_ns(), Some(10 * SECOND));
-        intensity.handle_time(10 * SECOND);
-        assert_eq!(intensity.next_deadline_ns(), Some(15 * SECOND));
-        intensity.handle_time(15 * SECOND);
-        assert_eq!(intensity.next_deadline_ns(), None);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use weft_core::dirnet::Supervision;
+use weft_core::dirnet::{Starts, Supervision};
 use weft_core::ids::{Incarnation, PeerSet, Rank};
 
 use broadcasts::Broadcasts;
@@ -47,7 +47,6 @@ use hooks::HookRuns;
 use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
-use starts::Starts;
 use tensors::TensorStore;
 use watch::Watch;
 
@@ -57,7 +56,6 @@ use super::evidence::Evidence;
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
 use super::incarnation::Incarnations;
-use super::intensity::Intensity;
 use super::link::{Ticket, ToComponent};
 use super::refusals::Refusals;
 use super::reset::ResetNode;
@@ -112,7 +110,6 @@ struct Supervisor {
     memory: Arc<NodeMemory>,
     bootstrap: Box<dyn Bootstrap>,
     incarnations: Incarnations,
-    intensity: Intensity,
     events: Events,
     component: Option<Component>,
     /// What is decided about peers, and about this node's boots.
@@ -163,7 +160,6 @@ struct Supervisor {
     parked: VecDeque<(Ticket, ToComponent)>,
     restarts: u64,
     starts: Starts,
-    given_up: bool,
     isolation_note: IsolationNote,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
@@ -224,7 +220,6 @@ impl Supervisor {
             memory,
             bootstrap,
             incarnations,
-            intensity: Intensity::new(&cluster.restart),
             events,
             component: None,
             supervision: Supervision::new(Rank(rank)),
@@ -258,8 +253,7 @@ impl Supervisor {
             refusals: Refusals::default(),
             parked: VecDeque::new(),
             restarts: 0,
-            starts: Starts::new(),
-            given_up: false,
+            starts: starts::starts(&cluster.restart),
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             lost_at_ns: None,
             last_recovery_us: None,

@@ -27,14 +27,16 @@
 //! them keeps the order of messages, so once the component has the acknowledgement, no
 //! [`Order::Connect`] of that boot is under way, and FENCED may go to the manager.
 //!
-//! Not here: processes, descriptors, keys and files, which the host keeps by peer and incarnation,
-//! and the start of components.
+//! Not here: processes, descriptors, keys and files, which the host keeps by peer and incarnation.
+//! When components are started is decided by [`Starts`].
 
 mod order;
 mod own;
 mod peers;
+mod starts;
 
 pub use order::{Announcement, Fenced, Order};
+pub use starts::{End, Starts, Step};
 
 use super::{Level, Standing, Term};
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};

@@ -148,7 +148,7 @@ pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> 
 /// The limits on restarts of components and resets of nodes.
 fn limits(cluster: &Cluster) -> Limits {
     let cluster::Restart { max, within_s } = cluster.dirnet.reset;
-    let max = u8::try_from(max).unwrap_or(u8::MAX);
+    let max = u8::try_from(max).unwrap_or(u8::MAX).into();
     let within = time::Duration::from_millis(within_s.saturating_mul(1_000));
     Limits { restarts: restart_limit(cluster), resets: RestartLimit { max, within } }
 }
@@ -163,7 +163,7 @@ fn restart_limit(cluster: &Cluster) -> RestartLimit {
         wanted if wanted > most => within_ns * most as u128 / wanted as u128,
         _ => within_ns,
     };
-    let max = u8::try_from(max).unwrap_or(RestartLimit::EXACT);
+    let max = u16::try_from(max).unwrap_or(RestartLimit::EXACT);
     let within_ns = u64::try_from(within_ns.max(1)).unwrap_or(u64::MAX);
     RestartLimit { max, within: time::Duration(within_ns) }
 }

@@ -8,7 +8,6 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::Supervisor;
-use super::recovery::Reaped;
 use super::startup_watchdog::StartupWatchdog;
 use crate::bootstrap::{AnnouncedIncarnation, Offer};
 use crate::clock::now_ns;
@@ -45,8 +44,6 @@ pub(super) struct Component {
     pub(super) named: bool,
     /// Whether it was sent `Enter`, to take part in the DIR net.
     pub(super) entered: bool,
-    /// Whether its I'm-Alive Task was ordered to watch it.
-    pub(super) roused: bool,
     /// Why it ends, and what repairs that, if it has reported so.
     pub(super) failure: Option<(String, String)>,
 }
@@ -127,9 +124,9 @@ impl Supervisor {
             startup_watchdog,
             named: false,
             entered: false,
-            roused: false,
             failure: None,
         });
+        self.starts.handle_started();
         self.clients.handle_component_begins();
         // One that was killed before it could read is started again, like any other.
         self.tell(&start, &grant.borrow());
@@ -146,19 +143,11 @@ impl Supervisor {
     }
 
     /// The component's process has ended: its memory stays, its end is reported to its peers, and
-    /// its I'm-Alive Task raises the alarm. If its boot was removed, the boot ends with it.
+    /// its I'm-Alive Task raises the alarm, or the next one is started.
     pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
-        let Some(Reaped { roused, was_killed }) = self.bury_component(incarnation) else { return };
-        match &self.im_alive {
-            _ if self.supervision.is_isolated() => {}
-            Some(im_alive) if roused => im_alive.handle_ended(),
-            // No node but its own knows of it, and its supervisor tries again.
-            Some(_) | None if self.given_up => {}
-            Some(_) | None if was_killed => {
-                self.restarts += 1;
-                self.try_start();
-            }
-            Some(_) | None => self.start_later(),
+        if let Some(end) = self.bury_component(incarnation) {
+            self.starts.handle_ended(Instant(now_ns()), end);
+            self.take_steps();
         }
     }
 

@@ -25,8 +25,6 @@ pub(super) enum Timer {
     SendQueue,
     /// A task has sent no beat for too long.
     Tasks,
-    /// The oldest restart that counts against the limit leaves the window.
-    Restarts,
     /// A component that just started has made no progress for too long.
     StartupWatchdog,
     /// A component that could not be started is tried again.

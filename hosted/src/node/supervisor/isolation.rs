@@ -94,9 +94,7 @@ impl Supervisor {
         let me = Rank(self.rank);
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
         self.boot = None;
-        self.starts.forget_due();
-        // Earlier failures end with the boot.
-        self.given_up = false;
+        self.starts.handle_halt();
         self.im_alive = None;
         self.tasks.hold_all(now_ns());
         if let Some(component) = &self.component {
@@ -111,8 +109,7 @@ impl Supervisor {
     pub(super) fn resume(&mut self) {
         self.note(self.rank, What::Reborn);
         self.tasks.release_all(now_ns());
-        if self.component.is_none() {
-            self.try_start();
-        }
+        self.starts.handle_resume();
+        self.take_steps();
     }
 }

@@ -8,8 +8,9 @@
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
-use weft_core::dirnet::{Post, Spawned};
+use weft_core::dirnet::{End, Post, Spawned};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
+use weft_core::time::Instant;
 
 use super::startup_watchdog::Greeted;
 use super::{Component, Supervisor};
@@ -35,14 +36,6 @@ const LINK_FULL: &str = "link-full";
 
 /// The number of SIGKILL.
 const KILLED: i32 = Signal::KILL.as_raw();
-
-/// A component that has ended.
-pub(super) struct Reaped {
-    /// Whether its I'm-Alive Task watched it.
-    pub(super) roused: bool,
-    /// Whether it was killed or has finished, and did not fail by itself.
-    pub(super) was_killed: bool,
-}
 
 impl Supervisor {
     /// Begins the boot `boot` of this node, and starts its I'm-Alive Task with it.
@@ -100,7 +93,7 @@ impl Supervisor {
         let is_alone = || self.supervision.running().iter().all(|peer| self.cut.has(peer));
         if let Some(im_alive) = &self.im_alive
             && self.component.is_none()
-            && !self.given_up
+            && !self.starts.has_given_up()
             && is_alone()
         {
             im_alive.handle_alone();
@@ -114,20 +107,19 @@ impl Supervisor {
             let _ = component.spawned.pidfd.kill();
             let _ = component.spawned.pidfd.wait_dead(KILL_TIMEOUT);
             let incarnation = component.incarnation;
-            self.bury_component(incarnation);
-        }
-        if self.given_up {
-            return Spawned::Failed;
+            if let Some(end) = self.bury_component(incarnation) {
+                self.starts.handle_replaced(Instant(now_ns()), end);
+            }
         }
         self.generation = generation;
-        self.restarts += 1;
-        self.try_start();
-        if self.given_up { Spawned::Failed } else { Spawned::Runs }
+        self.starts.handle_clone();
+        self.take_steps();
+        self.starts.spawned()
     }
 
-    /// Reaps the component of this incarnation, if it is the present one, and decides whether it
-    /// may have a successor. None if it is not the present one.
-    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<Reaped> {
+    /// Reaps the component of this incarnation, and returns how it has ended; none if it is not the
+    /// present one.
+    pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<End> {
         let is_it = |component: &mut Component| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
         self.past = None;
@@ -142,17 +134,17 @@ impl Supervisor {
         self.supervision.handle_ended();
         self.clients.refuse_pending(&Refused::ComponentLost);
         self.clients.handle_component_gone();
-        let now_ns = now_ns();
-        self.lost_at_ns.get_or_insert(now_ns);
+        self.lost_at_ns.get_or_insert(now_ns());
         // A program that does not join is no better at once.
         let was_killed = was_killed && component.failure.is_none();
         if let Some((cause, cure)) = component.failure {
             self.note_failed(cause, cure);
         }
-        if !has_finished && !self.intensity.allows(now_ns) {
-            self.give_up();
-        }
-        Some(Reaped { roused: component.roused, was_killed: was_killed || has_finished })
+        Some(match was_killed {
+            _ if has_finished => End::Finished,
+            true => End::Killed,
+            false => End::Failed,
+        })
     }
 
     /// Everything below the supervisor ends, and the next boot begins once the component has ended.
@@ -161,14 +153,12 @@ impl Supervisor {
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
         self.tasks.restart_all(now_ns());
-        match &self.component {
-            Some(component) => {
-                // It fails only for a process that is dead already.
-                let _ = component.spawned.pidfd.kill();
-            }
-            None if self.given_up => {}
-            None => self.try_start(),
+        if let Some(component) = &self.component {
+            // It fails only for a process that is dead already.
+            let _ = component.spawned.pidfd.kill();
         }
+        self.starts.handle_reboot();
+        self.take_steps();
     }
 
     /// Kills a component that hangs before its I'm-Alive Task watches it; its end starts the next
@@ -259,7 +249,6 @@ impl Supervisor {
             if *rank == self.rank {
                 // It sends one thing only to its own task: the order to watch it.
                 if let Some(component) = &mut self.component {
-                    component.roused = true;
                     self.starts.handle_watched();
                     component.startup_watchdog.end();
                 }

@@ -67,7 +67,7 @@ impl Supervisor {
                         Outcome::Done
                     }
                     None if self.supervision.is_isolated() => Outcome::Refused(Refused::Isolated),
-                    None if self.given_up => Outcome::Refused(Refused::GivenUp),
+                    None if self.starts.has_given_up() => Outcome::Refused(Refused::GivenUp),
                     None => Outcome::Refused(Refused::NoComponent),
                     Some(Err(_)) => Outcome::Refused(Refused::ComponentLost),
                 };
@@ -128,7 +128,7 @@ impl Supervisor {
         let is_crowded = self.clients.is_crowded();
         let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word)) {
             _ if self.supervision.is_isolated() => Refused::Isolated,
-            _ if self.given_up => Refused::GivenUp,
+            _ if self.starts.has_given_up() => Refused::GivenUp,
             Some(Ok(())) if is_status => {
                 return self.clients.begin_status(ticket, self.status());
             }
@@ -156,7 +156,7 @@ impl Supervisor {
     pub(super) fn state(&self) -> NodeState {
         match &self.component {
             _ if self.supervision.is_isolated() => NodeState::Isolated,
-            _ if self.given_up => NodeState::GivenUp,
+            _ if self.starts.has_given_up() => NodeState::GivenUp,
             // A peer that is cut off is shown with the peers; it does not keep the node from
             // running.
             Some(component) if component.entered || self.is_greeted() => NodeState::Running,

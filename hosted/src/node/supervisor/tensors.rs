@@ -94,7 +94,7 @@ impl Supervisor {
         if self.supervision.is_isolated() {
             return Err(Refused::Isolated);
         }
-        if self.given_up {
+        if self.starts.has_given_up() {
             return Err(Refused::GivenUp);
         }
         if own != self.rank {

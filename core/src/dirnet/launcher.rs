@@ -1,0 +1,268 @@
+//! The decisions of a host's launcher: when it restarts a node that it has started.
+//!
+//! ```text
+//!   node's supervisor ── began, entered, removed, isolated, released ──┐
+//!   manager's supervisor ── reset ─────────────────────────────────────┼─▶ Launcher ──▶ restart
+//!   host ── started, start failed, ended, time ────────────────────────┘
+//! ```
+//!
+//! An order to reset names the boot that it is about, so an order that arrives late does not hit
+//! the next boot. A node that dies waits for a decision of the manager, which comes after its peers
+//! have fenced it, and at the latest when a clone of it should have joined. While a manager has
+//! removed it and waits for fences, nothing else restarts it: members that have not fenced it would
+//! admit the restarted one. If no decision comes, because too few nodes are left to agree or
+//! because no manager has met the boot that died, the node is restarted after the time `undecided`;
+//! its peers fence the old boot when they meet the next one. A node that ends before it takes part
+//! in the DIR net is unknown to the manager, and is retried soon, with growing delays. A node that
+//! has ended in order is never restarted, and an isolated node stays down until it is released.
+
+use super::Standing;
+use super::backoff::Backoff;
+use crate::ids::{Incarnation, Rank};
+use crate::time::{Duration, Instant};
+
+/// The first and the longest wait before a node that ends as soon as it starts is started again.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_millis(60_000);
+
+/// What the launcher knows of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Launched<const NODES: usize> {
+    /// Whether its process runs.
+    runs: bool,
+    /// The boot of this process, once reported.
+    boot: Option<Incarnation>,
+    /// It takes part in the DIR net, and a manager may have met it.
+    has_entered: bool,
+    /// The delay before the restart of a node that has not taken part yet.
+    backoff: Backoff,
+    /// When a dead node is restarted without a decision; `None` while it runs, and after it has
+    /// ended in order.
+    due: Option<Instant>,
+    /// Its isolations and releases.
+    standing: Standing,
+    /// The boot that a manager has removed, by each node whose component follows that decision;
+    /// zero for none.
+    removed: [Incarnation; NODES],
+}
+
+impl<const NODES: usize> Launched<NODES> {
+    /// When it is started again, unless something else is decided before.
+    fn next_start(&self) -> Option<Instant> {
+        self.due.filter(|_| self.standing.isolation().is_none() && !self.is_decided())
+    }
+
+    /// Whether a manager has removed this boot: it resets the node once all members have fenced it.
+    fn is_decided(&self) -> bool {
+        self.boot.is_some_and(|boot| self.removed.iter().any(|removed| boot <= *removed))
+    }
+}
+
+/// The decisions of one launcher, for clusters of at most `NODES` nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Launcher<const NODES: usize> {
+    undecided: Duration,
+    nodes: [Launched<NODES>; NODES],
+}
+
+impl<const NODES: usize> Launcher<NODES> {
+    /// No node runs. One that dies waits for a decision for `undecided`.
+    #[must_use]
+    pub fn new(undecided: Duration) -> Self {
+        let none = Launched {
+            runs: false,
+            boot: None,
+            has_entered: false,
+            backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
+            due: None,
+            standing: Standing::default(),
+            removed: [Incarnation(0); NODES],
+        };
+        Self { undecided, nodes: [none; NODES] }
+    }
+
+    /// A process of `node` was started.
+    pub fn handle_started(&mut self, node: Rank) {
+        if let Some(it) = self.node(node) {
+            (it.runs, it.boot, it.due, it.has_entered) = (true, None, None, false);
+        }
+    }
+
+    /// `node` could not be started: it is tried again later.
+    pub fn handle_start_failed(&mut self, now: Instant, node: Rank) {
+        if let Some(it) = self.node(node) {
+            (it.runs, it.due) = (false, Some(now.after(it.backoff.fail())));
+        }
+    }
+
+    /// The process of `node` has begun this boot.
+    pub fn handle_began(&mut self, node: Rank, boot: Incarnation) {
+        if let Some(it) = self.node(node) {
+            it.boot = Some(boot);
+        }
+    }
+
+    /// The component of `node` takes part in the DIR net. It follows no decision that the one
+    /// before it followed.
+    pub fn handle_entered(&mut self, node: Rank) {
+        if let Some(it) = self.node(node) {
+            it.has_entered = true;
+            it.backoff.succeed();
+        }
+        self.forget_removals(node);
+    }
+
+    /// The process of `node` has ended; `in_order`: for good.
+    pub fn handle_ended(&mut self, now: Instant, node: Rank, in_order: bool) {
+        let undecided = self.undecided;
+        let Some(it) = self.node(node) else { return };
+        // No manager decides about a boot that no manager has met.
+        let wait = if it.has_entered { undecided } else { it.backoff.fail() };
+        (it.runs, it.due) = (false, (!in_order).then(|| now.after(wait)));
+        self.forget_removals(node);
+    }
+
+    /// The component of `by` reports the manager's decision that boots of `node` up to `boot` are
+    /// removed.
+    pub fn handle_removed(&mut self, by: Rank, node: Rank, boot: Incarnation) {
+        let removed = self.node(node).and_then(|it| it.removed.get_mut(usize::from(by.0)));
+        if let Some(removed) = removed {
+            *removed = boot;
+        }
+    }
+
+    /// A manager orders the reset of boot `boot` of `node`; whether it concerns this process, or
+    /// one that is dead: then end what is left of it and start the next.
+    #[must_use]
+    pub fn handle_reset(&self, node: Rank, boot: Incarnation) -> bool {
+        // A process that has not reported its boot was started after that order was given. One that
+        // has died may have been a boot that the manager never met.
+        self.nodes.get(usize::from(node.0)).is_some_and(|it| {
+            it.due.is_some() || it.runs && it.boot.is_some_and(|running| running <= boot)
+        })
+    }
+
+    /// A node reports that `node` is isolated since `boot`; whether that is new. Every node that
+    /// learns of it reports it, some of them late.
+    pub fn handle_isolated(&mut self, node: Rank, boot: Incarnation) -> bool {
+        let Some(it) = self.node(node) else { return false };
+        let before = it.standing.isolation();
+        it.standing = it.standing.merged(Standing::isolate(boot));
+        before.is_none() && it.standing.isolation().is_some()
+    }
+
+    /// A node reports that isolations of `node` up to `boot` are over. A released node that has
+    /// died is reset by an order, like any other.
+    pub fn handle_released(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        let undecided = self.undecided;
+        let Some(it) = self.node(node) else { return };
+        let before = it.standing.isolation();
+        it.standing = it.standing.merged(Standing::release(boot));
+        if before.is_some() && it.standing.isolation().is_none() {
+            it.due = it.due.map(|_| now.after(undecided));
+        }
+    }
+
+    /// The first dead node for which no decision has come in time: start it, and ask again.
+    #[must_use]
+    pub fn next_due(&self, now: Instant) -> Option<Rank> {
+        let due = |it: &Launched<NODES>| it.next_start().is_some_and(|due| due <= now);
+        (0..).map(Rank).zip(&self.nodes).find(|(_, it)| due(it)).map(|(node, _)| node)
+    }
+
+    /// When to call [`Self::next_due`] if nothing comes before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.nodes.iter().filter_map(Launched::next_start).min()
+    }
+
+    /// The component of `by` has ended: the next one follows no earlier decision.
+    fn forget_removals(&mut self, by: Rank) {
+        for it in &mut self.nodes {
+            if let Some(removed) = it.removed.get_mut(usize::from(by.0)) {
+                *removed = Incarnation(0);
+            }
+        }
+    }
+
+    fn node(&mut self, node: Rank) -> Option<&mut Launched<NODES>> {
+        self.nodes.get_mut(usize::from(node.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: Rank = Rank(1);
+    const UNDECIDED: Duration = Duration::from_millis(3_000);
+
+    fn at(ms: u64) -> Instant {
+        Instant(0).after(Duration::from_millis(ms))
+    }
+
+    /// A launcher whose node 1 takes part in its boot 4.
+    fn launcher() -> Launcher<3> {
+        let mut launcher = Launcher::new(UNDECIDED);
+        launcher.handle_started(NODE);
+        launcher.handle_began(NODE, Incarnation(4));
+        launcher.handle_entered(NODE);
+        launcher
+    }
+
+    #[test]
+    fn m3_a_node_that_a_manager_has_removed_waits_for_its_reset() {
+        let mut launcher = launcher();
+        launcher.handle_ended(at(0), NODE, false);
+        launcher.handle_removed(Rank(0), NODE, Incarnation(3));
+        assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "an earlier boot was removed");
+        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        assert_eq!(launcher.poll_timeout(), None, "a manager has decided");
+        launcher.handle_entered(Rank(2));
+        assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "no node follows that decision");
+        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        assert_eq!(launcher.next_due(at(60_000)), None);
+        assert!(launcher.handle_reset(NODE, Incarnation(4)));
+        launcher.handle_started(NODE);
+        launcher.handle_ended(at(60_000), NODE, false);
+        assert_eq!(launcher.poll_timeout(), Some(at(60_100)), "no manager has met that boot");
+    }
+
+    #[test]
+    fn g8_an_order_that_comes_too_late_resets_no_later_boot() {
+        let mut launcher = launcher();
+        assert!(!launcher.handle_reset(NODE, Incarnation(3)));
+        assert!(launcher.handle_reset(NODE, Incarnation(4)));
+        launcher.handle_started(NODE);
+        assert!(!launcher.handle_reset(NODE, Incarnation(4)), "it has not reported its boot");
+        launcher.handle_ended(at(0), NODE, true);
+        assert!(!launcher.handle_reset(NODE, Incarnation(9)), "it has ended in order");
+        assert_eq!((launcher.poll_timeout(), launcher.next_due(at(60_000))), (None, None));
+    }
+
+    #[test]
+    fn a_node_that_no_manager_has_met_is_retried_with_growing_delays() {
+        let (mut launcher, mut now) = (launcher(), 0);
+        for wait in [100, 200, 400] {
+            launcher.handle_started(NODE);
+            launcher.handle_ended(at(now), NODE, false);
+            now += wait;
+            assert_eq!(launcher.poll_timeout(), Some(at(now)));
+            assert_eq!(launcher.next_due(at(now)), Some(NODE));
+        }
+        launcher.handle_start_failed(at(now), NODE);
+        assert_eq!(launcher.poll_timeout(), Some(at(now + 800)));
+    }
+
+    #[test]
+    fn x11_an_isolated_node_stays_down_until_it_is_released() {
+        let mut launcher = launcher();
+        launcher.handle_ended(at(0), NODE, false);
+        assert!(launcher.handle_isolated(NODE, Incarnation(4)));
+        assert!(!launcher.handle_isolated(NODE, Incarnation(4)), "known");
+        assert_eq!(launcher.next_due(at(60_000)), None);
+        launcher.handle_released(at(60_000), NODE, Incarnation(4));
+        assert!(!launcher.handle_isolated(NODE, Incarnation(4)), "over");
+        assert_eq!(launcher.poll_timeout(), Some(at(63_000)));
+    }
+}
