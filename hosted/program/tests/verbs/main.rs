@@ -5,6 +5,7 @@
 //!   cluster    `weft up --fabric verbs`: put, get, status, inject, down
 //!   conform    `weft conform`: the contract of the fabric, over a device
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
+//!   member     `weft run`: a program is the member
 //!      │
 //!   device     which devices there are to use
 //!   place      one test's own runtime directory, and every process that was started in it
@@ -17,6 +18,7 @@ mod cluster;
 mod conform;
 mod device;
 mod hosts;
+mod member;
 #[expect(dead_code, reason = "shared with the tests over shared memory, which use all of it")]
 #[path = "../cluster/place.rs"]
 mod place;

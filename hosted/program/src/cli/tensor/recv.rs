@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         None => format!("a dead tensor of node {from}: no file is written\n"),
         Some(_) => {
             let path = arguments.output.display();
-            format!("{tensors} tensors, {bytes} bytes of node {from} received into {path}\n")
+            format!("received from node {from} into {path}: {bytes} bytes, tensors: {tensors}\n")
         }
     };
     output.finish(&object, &text);

@@ -113,7 +113,7 @@ fn report(
     });
     let by = if arguments.wait { to } else { from };
     let count = sent.len();
-    output.finish(&object, &format!("{count} values, {bytes} bytes, {state} by node {by}\n"));
+    output.finish(&object, &format!("{state} by node {by}: {bytes} bytes, values: {count}\n"));
 }
 
 /// What the arguments and the file say to send, each with its name.

@@ -86,7 +86,7 @@ fn lines(rank: u16, list: &TensorList) -> String {
     let TensorList { bytes, limit, receives, kept } = list;
     let count = kept.len();
     let mut text = format!(
-        "node {rank}: {count} tensors, {bytes} of {limit} bytes, {receives} receives wait\n"
+        "node {rank}: tensors: {count}, {bytes} of {limit} bytes; receives that wait: {receives}\n"
     );
     kept.iter().for_each(|kept| text.push_str(&line(kept)));
     text
