@@ -1,11 +1,11 @@
 //! The recovery scripts that a node holds: the one in force, and the one that is to replace it.
 //!
 //! ```text
-//!   manager's node ── letters, 4 KiB each ──▶ other nodes: verified, saved, then said to be held
+//!   manager's node ── frames, 4 KiB each ──▶ other nodes: verified, saved, then said to be held
 //!                  ◀── wanted ──────────────  one that lacks the script in force
 //! ```
 //!
-//! A letter may be lost; the manager offers the script again to those that lack it, and who lacks
+//! A frame may be lost; the manager offers the script again to those that lack it, and who lacks
 //! the one in force asks again. What arrives is believed only once the verifier accepts it and it
 //! may succeed the script in force.
 
@@ -20,7 +20,7 @@ use crate::bootstrap::SCRIPT_LEN_MAX;
 use crate::payload::Payload;
 use crate::sealed;
 
-/// The bytes of a script in one letter.
+/// The bytes of a script in one frame.
 const PART_LEN: usize = 4_096;
 const HEAD_LEN: usize = 16;
 /// In the place of a part's offset: the script itself is asked for.
@@ -51,9 +51,9 @@ pub(super) fn check(image: &[u8], next: &[u8]) -> Result<(), NotHeld> {
     program.check_successor(&next).map_err(NotHeld::Unlike)
 }
 
-/// What a letter of another node was.
+/// What a frame of another node was.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Letter {
+pub(super) enum ScriptFrame {
     /// A part, or nonsense.
     Nothing,
     /// The last part.
@@ -136,31 +136,31 @@ impl Scripts {
         self.images.iter().find(|image| digest_of(image) == digest)
     }
 
-    /// The letters that bring the script with `digest`; none if it is not held.
-    pub(super) fn letters(&self, digest: u64) -> Vec<Vec<u8>> {
+    /// The frames that bring the script with `digest`; none if it is not held.
+    pub(super) fn frames(&self, digest: u64) -> Vec<Vec<u8>> {
         let Some(image) = self.of(digest) else { return Vec::new() };
-        let letter = |(part, at): (&[u8], u32)| {
+        let frame = |(part, at): (&[u8], u32)| {
             let len = u32::try_from(image.len()).unwrap_or(u32::MAX);
             [&head(digest, at, len)[..], part].concat()
         };
-        image.chunks(PART_LEN).zip((0..).step_by(PART_LEN)).map(letter).collect()
+        image.chunks(PART_LEN).zip((0..).step_by(PART_LEN)).map(frame).collect()
     }
 
-    /// The letter that asks for the script with `digest`.
+    /// The frame that asks for the script with `digest`.
     pub(super) fn ask(digest: u64) -> Vec<u8> {
         head(digest, WANTED, 0).to_vec()
     }
 
-    /// Handles a letter of node `from`. Parts arrive in their order, or are of no use.
-    pub(super) fn handle_letter(&mut self, from: u16, letter: &[u8]) -> Letter {
-        let Some((head, part)) = letter.split_first_chunk::<HEAD_LEN>() else {
-            return Letter::Nothing;
+    /// Handles a frame of node `from`. Parts arrive in their order, or are of no use.
+    pub(super) fn handle_frame(&mut self, from: u16, frame: &[u8]) -> ScriptFrame {
+        let Some((head, part)) = frame.split_first_chunk::<HEAD_LEN>() else {
+            return ScriptFrame::Nothing;
         };
         let [digest @ .., a, b, c, d, e, f, g, h] = *head;
         let digest = u64::from_le_bytes(digest);
         let (at, len) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
         if at == WANTED {
-            return Letter::Wanted(digest);
+            return ScriptFrame::Wanted(digest);
         }
         let (at, len) = (at as usize, len as usize);
         if at == 0 {
@@ -169,13 +169,13 @@ impl Scripts {
         let arriving = self.arriving.get_mut(&from).filter(|(of, bytes)| {
             *of == digest && bytes.len() == at && at + part.len() <= len && len <= IMAGE_MAX
         });
-        let Some((_, bytes)) = arriving else { return Letter::Nothing };
+        let Some((_, bytes)) = arriving else { return ScriptFrame::Nothing };
         bytes.extend_from_slice(part);
         if bytes.len() < len {
-            return Letter::Nothing;
+            return ScriptFrame::Nothing;
         }
         let image = self.arriving.remove(&from).map(|(_, bytes)| bytes).unwrap_or_default();
-        if digest_of(&image) == digest { Letter::Image(image) } else { Letter::Nothing }
+        if digest_of(&image) == digest { ScriptFrame::Image(image) } else { ScriptFrame::Nothing }
     }
 
     fn save(&self) {
@@ -221,10 +221,10 @@ mod tests {
     }
 
     fn carry(from: &Scripts, to: &mut Scripts, digest: u64) -> Option<Vec<u8>> {
-        let mut letters = from.letters(digest).into_iter();
-        letters.find_map(|letter| match to.handle_letter(0, &letter) {
-            Letter::Image(image) => Some(image),
-            Letter::Nothing | Letter::Wanted(_) => None,
+        let mut frames = from.frames(digest).into_iter();
+        frames.find_map(|frame| match to.handle_frame(0, &frame) {
+            ScriptFrame::Image(image) => Some(image),
+            ScriptFrame::Nothing | ScriptFrame::Wanted(_) => None,
         })
     }
 
@@ -241,7 +241,7 @@ mod tests {
         assert!(!scripts.put_in_force(9), "it is not held");
         let again = Scripts::open(path.clone(), Some(&first));
         assert_eq!((again.in_force(), again.next()), (Some(&second), Some(&third)));
-        // Of a cluster that begins with another script, all begins afresh.
+        // Of a cluster that begins with another script, all begins again.
         assert_eq!(Scripts::open(path, Some(&third)).in_force(), Some(&third));
     }
 
@@ -271,7 +271,7 @@ mod tests {
             .map(|(task, _)| Instruction::Task { task: *task, node: 0, index: *task, name: 0 })
             .collect();
         let mut image = script(2, &words);
-        // As many bytes as several letters hold.
+        // As many bytes as several frames hold.
         image.resize(3 * PART_LEN, 0);
         let (mut from, mut to) = (
             Scripts::open(scratch.path().join("a"), Some(&first)),
@@ -280,13 +280,13 @@ mod tests {
         from.images.push(script(3, &words[..1]));
         let small = digest_of(&from.images[1]);
         assert_eq!(carry(&from, &mut to, small), Some(from.images[1].clone()));
-        assert!(from.letters(8).is_empty(), "it is not held");
-        assert_eq!(to.handle_letter(1, &Scripts::ask(7)), Letter::Wanted(7));
-        // A part that is missing, of another script, too long, or no letter at all.
+        assert!(from.frames(8).is_empty(), "it is not held");
+        assert_eq!(to.handle_frame(1, &Scripts::ask(7)), ScriptFrame::Wanted(7));
+        // A part that is missing, of another script, too long, or no frame at all.
         let part = |digest, at, len: u32, bytes: usize| {
             [&head(digest, at, len)[..], &vec![0; bytes]].concat()
         };
-        for letters in [
+        for frames in [
             vec![part(5, 0, 100, 50), part(5, 60, 100, 40)],
             vec![part(5, 0, 100, 50), part(6, 50, 100, 50)],
             vec![part(5, 0, 100, 101)],
@@ -294,8 +294,8 @@ mod tests {
             vec![part(5, 0, 100, 100)],
             vec![vec![1, 2, 3]],
         ] {
-            for letter in letters {
-                assert_eq!(to.handle_letter(1, &letter), Letter::Nothing);
+            for frame in frames {
+                assert_eq!(to.handle_frame(1, &frame), ScriptFrame::Nothing);
             }
         }
     }

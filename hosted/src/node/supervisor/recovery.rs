@@ -228,7 +228,7 @@ impl Supervisor {
                 None => self.refusals.count(BETWEEN_LIVES),
             },
             DatagramPort::Chronicle => self.handle_evidence(peer, &datagram.bytes.0),
-            DatagramPort::Script => self.handle_script_letter(peer, &datagram.bytes.0),
+            DatagramPort::Script => self.handle_script_frame(peer, &datagram.bytes.0),
             DatagramPort::Component => {
                 if self.component.as_ref().is_some_and(|it| it.entered && it.outgoing.is_crowded())
                 {

@@ -9,7 +9,7 @@ use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
 use crate::node::link::ToComponent;
-use crate::node::scripts::{Letter, NotHeld, Scripts};
+use crate::node::scripts::{NotHeld, ScriptFrame, Scripts};
 use crate::payload::Payload;
 
 /// A script that another node has sent is not one that may succeed the one in force.
@@ -25,32 +25,32 @@ impl Supervisor {
 
     /// Brings the script with `digest` to these nodes.
     pub(super) fn offer_script(&self, to: &[u16], digest: u64) {
-        for bytes in self.scripts.letters(digest) {
-            let letter = Datagram { to: DatagramPort::Script, bytes: Payload(bytes) };
+        for bytes in self.scripts.frames(digest) {
+            let frame = Datagram { to: DatagramPort::Script, bytes: Payload(bytes) };
             for peer in to.iter().copied().map(Peer) {
-                self.post_letter(peer, &letter);
+                self.post_frame(peer, &frame);
             }
         }
     }
 
     /// The component lacks the script in force.
     pub(super) fn fetch_script(&self, digest: u64) {
-        let letter = Datagram { to: DatagramPort::Script, bytes: Payload(Scripts::ask(digest)) };
+        let frame = Datagram { to: DatagramPort::Script, bytes: Payload(Scripts::ask(digest)) };
         let nodes = u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX);
-        (0..nodes).map(Peer).for_each(|peer| self.post_letter(peer, &letter));
+        (0..nodes).map(Peer).for_each(|peer| self.post_frame(peer, &frame));
     }
 
-    fn post_letter(&self, peer: Peer, letter: &Datagram) {
+    fn post_frame(&self, peer: Peer, frame: &Datagram) {
         if peer.0 != self.rank && !self.cut.has(peer) {
-            self.datagrams.send(peer, letter);
+            self.datagrams.send(peer, frame);
         }
     }
 
-    pub(super) fn handle_script_letter(&mut self, peer: Peer, letter: &[u8]) {
-        match self.scripts.handle_letter(peer.0, letter) {
-            Letter::Nothing => {}
-            Letter::Wanted(digest) => self.offer_script(&[peer.0], digest),
-            Letter::Image(image) => match self.scripts.hold(image) {
+    pub(super) fn handle_script_frame(&mut self, peer: Peer, frame: &[u8]) {
+        match self.scripts.handle_frame(peer.0, frame) {
+            ScriptFrame::Nothing => {}
+            ScriptFrame::Wanted(digest) => self.offer_script(&[peer.0], digest),
+            ScriptFrame::Image(image) => match self.scripts.hold(image) {
                 Ok(()) => self.tell_next_script(),
                 Err(refused) => {
                     tracing::warn!(peer = peer.0, ?refused, "a script is refused");

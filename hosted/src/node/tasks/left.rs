@@ -48,11 +48,10 @@ impl Left {
         }
     }
 
-    /// For a task that has had `errors` before a script declares it: they are answered.
-    pub(super) fn begun(declared: Declared, errors: u64, has_started: bool) -> Self {
-        let mut left = Self { has_started, is_fresh: true, ..Self::new(declared) };
-        left.answered.answer(u32::try_from(errors).unwrap_or(u32::MAX));
-        left
+    /// The task has had `errors` before a script declares it: they are answered.
+    pub(super) fn begin(&mut self, errors: u64, has_started: bool) {
+        self.answered.answer(u32::try_from(errors).unwrap_or(u32::MAX));
+        (self.has_started, self.is_fresh) = (has_started, true);
     }
 
     /// Goes on where an earlier boot stood: the mark, and the orders judged and obeyed last.

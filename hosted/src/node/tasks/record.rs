@@ -78,6 +78,8 @@ pub(super) struct Record {
     reported_phase: Option<u8>,
     /// What a recovery script says about it, if one declares it.
     left: Option<Left>,
+    /// What was judged under a script that does not declare it any more.
+    before: Option<(u32, OrderNumber, OrderNumber)>,
     /// It was isolated without an order, which must be reported to the operator.
     verdict: bool,
     /// It was ended with its node, and must run again with it.
@@ -106,6 +108,7 @@ impl Record {
             // As the database has it for a new boot.
             reported_phase: Some(0),
             left: None,
+            before: None,
             verdict: false,
             held: false,
             asked: false,
@@ -122,6 +125,7 @@ impl Record {
     pub(super) fn go_on(&mut self, past: Past) {
         self.state = state_of(past.standing);
         let Past { errors, restarts, unrecorded, last, answered, .. } = past;
+        self.before = answered;
         if let (Some(left), Some(answered)) = (&mut self.left, answered) {
             left.go_on(answered);
         }
@@ -179,7 +183,7 @@ impl Record {
         };
         let (errors, restarts, unrecorded) = (self.errors, self.restarts, self.unrecorded);
         let last = self.last.iter().cloned().collect();
-        let answered = self.left.as_ref().map(Left::past);
+        let answered = self.left.as_ref().map(Left::past).or(self.before);
         Past { standing, errors, restarts, unrecorded, last, answered }
     }
 

@@ -17,13 +17,17 @@ impl Record {
         match (&mut self.left, declared) {
             (Some(left), Some(declared)) => left.declared = declared,
             (None, Some(declared)) => {
-                self.left = Some(Left::begun(declared, recorded, runs || self.restarts > 0));
+                // An order of the earlier script may still be under way: it stays judged.
+                let mut left = Left::new(declared);
+                self.before.into_iter().for_each(|before| left.go_on(before));
+                left.begin(recorded, runs || self.restarts > 0);
+                self.left = Some(left);
             }
             (Some(left), None) => {
                 if left.next_deadline_ns().is_some() {
                     due = self.answer_without_order(now_ns);
                 }
-                self.left = None;
+                self.before = self.left.take().map(|left| left.past());
             }
             (None, None) => {}
         }

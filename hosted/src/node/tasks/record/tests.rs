@@ -57,6 +57,32 @@ fn rl3_an_order_of_a_script_is_obeyed_once_also_in_the_next_boot() {
     assert_eq!(old, (Due::Nothing, Judgement::Outdated));
 }
 
+/// The order answers no error, so only its identity says that it was obeyed.
+#[test]
+fn rl3_an_order_stays_judged_while_a_script_in_between_does_not_declare_the_task() {
+    let mut record = left_to_a_script();
+    let declared = record.left.as_ref().map(|left| left.declared);
+    let stop = order(1, 0, 0);
+    let done = record.handle_script_order(SECOND, GuardAction::Stop, stop);
+    assert_eq!(done, (Due::Kill, Judgement::Obey));
+    record.handle_ended(SECOND, None);
+    assert_eq!(record.redeclare(None, None, SECOND), Due::Nothing);
+    let (mut rebooted, past) = (left_to_a_script(), record.past());
+    assert_eq!(rebooted.redeclare(None, None, SECOND), Due::Nothing);
+    rebooted.go_on(past);
+    for mut record in [record, rebooted] {
+        let undeclared = record.handle_script_order(SECOND, GuardAction::Stop, stop);
+        assert_eq!(undeclared, (Due::Nothing, Judgement::Outdated));
+        assert_eq!(record.redeclare(declared, None, SECOND), Due::Nothing);
+        assert_eq!(record.handle_order(TaskOrder::Start).0, Due::Start);
+        record.handle_started(SECOND);
+        let again = record.handle_script_order(SECOND, GuardAction::Stop, stop);
+        assert_eq!(again, (Due::Nothing, Judgement::Repeated));
+        let next = record.handle_script_order(SECOND, GuardAction::Stop, order(2, 0, 0));
+        assert_eq!(next, (Due::Kill, Judgement::Obey));
+    }
+}
+
 #[test]
 fn rl5_a_restart_by_order_too_many_isolates_and_without_an_order_default_answers() {
     let mut record = left_to_a_script();
