@@ -21,6 +21,7 @@ mod program;
 mod remains;
 mod spawn;
 mod standard;
+mod stepped;
 mod thread;
 
 pub use descendants::StillRuns;
@@ -31,6 +32,7 @@ pub use program::{ProgramError, find_program};
 pub use remains::Remains;
 pub use spawn::{Spawn, Spawned};
 pub use standard::has_stdout;
+pub use stepped::{begin_to_be_stepped, count_instructions, mark};
 pub use thread::start_thread;
 
 pub use rustix::process::{Pid, Signal};

@@ -26,8 +26,8 @@
 //! members in [`member`], the DIR net in [`detect`]; over RDMA other things are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
-//! than what one write carries. Instructions are counted by [`count_work`] below valgrind, since
-//! no noise can move them.
+//! than what one write carries. Instructions are counted by [`count`](count()), since no noise can move
+//! them.
 
 mod cell;
 mod count;
@@ -53,7 +53,7 @@ pub mod wheel;
 mod writer;
 
 pub use cell::Cell;
-pub use count::count_work;
+pub use count::{CountReport, CountedRow, CountedWhat, count, do_counted_work, put_and_take};
 pub use error::BenchError;
 pub use report::{Host, Report, Row, What};
 pub use run::{Plan, run};

@@ -76,7 +76,7 @@ fn rate(rows: &[Row], host: &Host) -> Verdict {
 }
 
 fn instructions() -> Verdict {
-    let found = "counted below valgrind, not here: see `weft bench count --help`".to_owned();
+    let found = "counted by `weft bench count`, not here".to_owned();
     Verdict { aim: "60 instructions a message, put and taken".to_owned(), reached: None, found }
 }
 

@@ -57,12 +57,35 @@ fn text_shows_medians_ratios_and_the_noise_of_the_host() {
 #[test]
 fn counted_work_is_done_at_every_batch_and_length() {
     for (bytes, batch) in [("8", "1"), ("8", "1000"), ("256", "7")] {
-        let arguments =
-            ["bench", "count", "--json", "--messages", "5000", "--bytes", bytes, "--batch", batch];
-        let output = weft(&arguments);
+        let output = weft(&[
+            "bench",
+            "counted-work",
+            "--messages",
+            "5000",
+            "--bytes",
+            bytes,
+            "--batch",
+            batch,
+        ]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(last_line(&output.stdout)["ok"], true);
     }
+}
+
+#[test]
+fn instructions_of_a_message_and_of_an_idle_poll_are_counted() {
+    // One message: each instruction of a build that is not optimized is a step.
+    let output = weft(&["bench", "count", "--json", "--messages", "1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let counted = |what: &str| -> Vec<f64> {
+        let rows = rows.iter().filter(|row| row["what"] == what);
+        rows.map(|row| row["instructions"].as_f64().expect("a number")).collect()
+    };
+    let (messages, idle) = (counted("put_take"), counted("poll_idle"));
+    assert_eq!((messages.len(), idle.len()), (4, 1), "{report}");
+    // A message is put, which an idle poll is not, and 256 bytes are more than 8.
+    assert!(0.0 < idle[0] && idle[0] < messages[0] && messages[0] < messages[2], "{report}");
 }
 
 #[test]

@@ -43,6 +43,12 @@ pub enum ProcessError {
     /// A thread could not be started.
     #[error("no thread can be started: {0}")]
     Thread(#[source] io::Error),
+    /// A process whose instructions are counted did not come to its end.
+    #[error("the process whose instructions are counted {what}")]
+    Stepped {
+        /// What it did.
+        what: String,
+    },
     /// Any other system call that failed.
     #[error("{call}: {errno}")]
     Os {
@@ -84,6 +90,11 @@ impl Explain for ProcessError {
                     && !Path::new("/proc/self/exe").exists() =>
             {
                 "run `mount -t proc proc /proc`".to_owned()
+            }
+            Self::Stepped { .. } => "run it again, and leave its process alone".to_owned(),
+            Self::Os { call, .. } if call.starts_with("ptrace") => {
+                "run it below no debugger, and where the filter of system calls allows ptrace"
+                    .to_owned()
             }
             _ => "`weft doctor` shows what the machine lacks".to_owned(),
         }

@@ -9,7 +9,6 @@ mod wheel;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use super::cluster_choice::seconds;
 #[cfg(feature = "verbs")]
@@ -33,7 +32,8 @@ enum Subject {
     /// The driver for RDMA beside perftest, on the same device and in the same run. The exit status
     /// is 0 once all is measured: whether an aim was reached says the table, and `reached` in JSON.
     Verbs(Verbs),
-    /// Put and take messages within one process, to count instructions below valgrind.
+    /// Instructions of a message and of an idle poll, counted in a process that is stepped. The exit
+    /// status is 0 once all is counted: whether a build stays within its limits says `reached`.
     Count(Count),
     /// Broadcasts: from the call to the last delivery, beside one hop of the mailbox.
     Neb(neb::Arguments),
@@ -48,6 +48,9 @@ enum Subject {
     /// A member of the benchmark of programs; started by the benchmark itself.
     #[command(hide = true)]
     MemberProgram(member::MeasuredProgram),
+    /// The work that is counted; started by the benchmark itself, and for profilers.
+    #[command(hide = true)]
+    CountedWork(CountedWork),
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
@@ -94,10 +97,20 @@ fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(least..=most)
 }
 
-/// valgrind --tool=callgrind --toggle-collect='weft_bench::count::put_and_take*' weft bench
-/// count: its last line, `Collected`, is the instructions of all messages.
 #[derive(Debug, Args)]
 struct Count {
+    /// Messages, or polls, that each row is counted over; a step of the process takes 50 us or so.
+    #[arg(long, default_value_t = 64, value_name = "COUNT",
+          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    messages: u64,
+}
+
+#[derive(Debug, Args)]
+struct CountedWork {
+    /// Mark what is counted, for the parent.
+    #[arg(long)]
+    stepped: bool,
+
     /// Messages to put and take.
     #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
     messages: u64,
@@ -117,6 +130,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Verbs(verbs) => run_verbs(verbs, output),
         Subject::VerbsPeer => run_verbs_peer(),
         Subject::Count(count) => run_count(count, output),
+        Subject::CountedWork(work) => run_counted_work(work),
         Subject::Neb(arguments) => neb::run(arguments, output),
         Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Detect(arguments) => detect::run(arguments, output),
@@ -189,9 +203,17 @@ fn run_verbs_peer() -> Result<(), Failure> {
 }
 
 fn run_count(arguments: &Count, output: Output) -> Result<(), Failure> {
-    let Count { messages, batch, bytes } = *arguments;
-    let batch = weft_bench::count_work(bytes, messages, batch).map_err(Failure::new)?;
-    let object = json!({ "ok": true, "messages": messages, "bytes": bytes, "batch": batch });
-    output.finish(&object, &format!("{messages} messages put and taken, {batch} at a time\n"));
+    let report = weft_bench::count(arguments.messages).map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
     Ok(())
+}
+
+fn run_counted_work(arguments: &CountedWork) -> Result<(), Failure> {
+    let CountedWork { stepped, messages, batch, bytes } = *arguments;
+    let done = if stepped {
+        weft_bench::do_counted_work(messages)
+    } else {
+        weft_bench::put_and_take(bytes, messages, batch)
+    };
+    done.map_err(Failure::new)
 }

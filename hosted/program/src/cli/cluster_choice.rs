@@ -14,7 +14,10 @@ use weft::clock::Deadline;
 use weft::cluster::{Cluster, ClusterName};
 use weft::explain::{Code, Explain};
 use weft::node::control::{Fault, NodeStatus};
-use weft::runtime_dir::{ClusterDir, RuntimeDir};
+use weft::runtime_dir::{ClusterDir, FindError, RuntimeDir};
+
+/// How often a command that waits for a node looks whether the cluster still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The choice of a running cluster.
 #[derive(Debug, Args)]
@@ -147,10 +150,16 @@ impl Running {
         let deadline = Deadline::after(timeout);
         loop {
             let left = deadline.remaining();
-            let returned = Client::connect(&self.dir, &self.cluster, rank, left)
+            // In short spans: a cluster whose programs are done ends, and nobody comes back.
+            let returned = Client::connect(&self.dir, &self.cluster, rank, left.min(LOOK_EVERY))
                 .and_then(|mut client| client.await_joined(incarnation, peers, left));
             match returned {
-                Err(ClientError::Unreachable { .. }) if !deadline.has_passed() => {}
+                Err(ClientError::Unreachable { .. }) if !deadline.has_passed() => {
+                    let found = client::find(&self.cluster.name, Duration::ZERO);
+                    if let Err(error @ ClientError::Find(FindError::NotRunning { .. })) = found {
+                        return Err(Failure::new(error));
+                    }
+                }
                 Err(error @ ClientError::Unreachable { .. }) => {
                     return Err(not_back(rank, timeout, error));
                 }

@@ -1,7 +1,9 @@
 //! Faults by order: what stalls goes on, what is cut off is not reached, what hangs still shows.
 
+use std::time::Instant;
+
 use serde_json::Value;
-use weft::process::{Pid, Pidfd};
+use weft::process::{Pid, Pidfd, Signal};
 
 use crate::PATIENCE;
 use crate::place::{Place, eventually};
@@ -120,6 +122,25 @@ fn a_hang_and_a_silence_are_told_apart() {
         });
     }
     nodes.await_joined();
+}
+
+/// The node that hangs is found by nobody, so that the command waits until the cluster ends.
+#[test]
+fn a_command_that_waits_for_a_node_ends_with_its_cluster() {
+    let place = Place::new();
+    let (up, _nodes) = place.up_calm(2);
+    let waits = place.start("inject hang 1 --wait 60 --name t --json", "");
+    let fds = format!("/proc/{}/fd", waits.pid());
+    let is_socket = |fd: std::io::Result<std::fs::DirEntry>| {
+        let target = fd.and_then(|fd| std::fs::read_link(fd.path()));
+        target.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+    };
+    let is_connected = || std::fs::read_dir(&fds).is_ok_and(|mut fds| fds.any(is_socket));
+    eventually("the command speaks to node 1", is_connected);
+    up.signal(Signal::TERM);
+    let begin = Instant::now();
+    waits.wait().refused(1, "cluster_not_running");
+    assert!(begin.elapsed() < PATIENCE / 2, "it waited for its deadline");
 }
 
 #[test]

@@ -103,7 +103,9 @@ pub enum Event {
         /// Which.
         offer: OfferId,
     },
-    /// This member was removed: this boot of its node is over, and the process is killed.
+    /// This member was removed: this boot of its node is over. The node kills the process at once,
+    /// mostly before it reads this; what must survive belongs into its
+    /// [state](crate::member::Member::save).
     Excluded,
     /// End in order, within [`STOP_TIMEOUT`](crate::member::STOP_TIMEOUT).
     Stop,
