@@ -139,7 +139,7 @@ fn a_command_that_waits_for_a_node_ends_with_its_cluster() {
     eventually("the command speaks to node 1", is_connected);
     up.signal(Signal::TERM);
     let begin = Instant::now();
-    waits.wait().refused(1, "cluster_not_running");
+    waits.wait().refused(13, "cluster_not_running");
     assert!(begin.elapsed() < PATIENCE / 2, "it waited for its deadline");
 }
 
