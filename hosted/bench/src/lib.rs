@@ -26,8 +26,8 @@
 //! members in [`member`], the DIR net in [`detect`]; over RDMA other things are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
-//! than what one write carries. Instructions are counted by [`count`](count()), since no noise can move
-//! them.
+//! than what one write carries. Instructions are counted by [`count`](count()), since no noise can
+//! move them.
 
 mod cell;
 mod count;

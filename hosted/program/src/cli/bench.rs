@@ -32,8 +32,9 @@ enum Subject {
     /// The driver for RDMA beside perftest, on the same device and in the same run. The exit status
     /// is 0 once all is measured: whether an aim was reached says the table, and `reached` in JSON.
     Verbs(Verbs),
-    /// Instructions of a message and of an idle poll, counted in a process that is stepped. The exit
-    /// status is 0 once all is counted: whether a build stays within its limits says `reached`.
+    /// Instructions of a message and of an idle poll, counted in a process that is stepped. The
+    /// exit status is 0 once all is counted: whether a build stays within its limits says
+    /// `reached`.
     Count(Count),
     /// Broadcasts: from the call to the last delivery, beside one hop of the mailbox.
     Neb(neb::Arguments),

@@ -150,7 +150,7 @@ impl Running {
         let deadline = Deadline::after(timeout);
         loop {
             let left = deadline.remaining();
-            // In short spans: a cluster whose programs are done ends, and nobody comes back.
+            // In short spans: a cluster whose programs are done ends, and the node never returns.
             let returned = Client::connect(&self.dir, &self.cluster, rank, left.min(LOOK_EVERY))
                 .and_then(|mut client| client.await_joined(incarnation, peers, left));
             match returned {

@@ -124,7 +124,7 @@ fn a_hang_and_a_silence_are_told_apart() {
     nodes.await_joined();
 }
 
-/// The node that hangs is found by nobody, so that the command waits until the cluster ends.
+/// No node notices the hang, so that the command waits until the cluster ends.
 #[test]
 fn a_command_that_waits_for_a_node_ends_with_its_cluster() {
     let place = Place::new();
