@@ -32,10 +32,9 @@ fn counts(tree: &Tree) -> Vec<Count> {
     let sources: Vec<&Source> = tree.sources().collect();
     let row = |what, found, limit| Count { what, found, limit };
     vec![
-        // A new capability adds its own lines (the return of removed members, the store of tensors
-        // and its files, scripts that are loaded and voted on, the deciders of starts and resets:
-        // 9,000); the house itself shrinks.
-        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(169_000.0)),
+        // A new capability adds its own lines (the return of removed members, the paths of tensors,
+        // voting, the libraries for C and Python, metrics); the house itself shrinks.
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(190_000.0)),
         row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
         row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),
