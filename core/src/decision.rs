@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::fabric::{Fabric, FenceError};
-use crate::ids::{Peer, Term};
+use crate::ids::{Incarnation, Peer, Term};
 
 /// The manager's decision to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,8 @@ pub struct Decision {
     pub term: Term,
     /// The removed member.
     pub removed: Peer,
+    /// The last of its incarnations that is removed: a later one is not.
+    pub last: Incarnation,
 }
 
 impl Decision {
@@ -30,7 +32,7 @@ impl Decision {
         peers: u16,
         latest: &mut Term,
     ) -> Result<(), RemoveError> {
-        let Self { term, removed } = self;
+        let Self { term, removed, .. } = self;
         if removed == fabric.me() || removed.0 >= peers {
             return Err(RemoveError::UnknownPeer);
         }

@@ -144,7 +144,7 @@ pub fn run(mut bytes: &[u8]) {
             12..15 => members.iter_mut().for_each(receive),
             _ => {
                 for (fabric, groups) in &mut members {
-                    let decision = Decision { term: Term(1), removed: STRANGER };
+                    let decision = Decision { term: Term(1), removed: STRANGER, last: FIRST };
                     groups.remove(fabric, decision).expect("a peer of loopback is fenced");
                 }
             }

@@ -147,7 +147,9 @@ fn stream_with_a_kill(spread: Spread, victim: Peer) -> Vec<Received> {
             net.lose(victim);
             for survivor in all.iter_mut().filter(|it| it.me() != victim) {
                 survivor.fence(victim).unwrap();
-                survivor.remove(Decision { term: Term(1), removed: victim }).unwrap();
+                survivor
+                    .remove(Decision { term: Term(1), removed: victim, last: Incarnation(1) })
+                    .unwrap();
             }
         }
         for (endpoint, received) in all.iter_mut().zip(&mut received) {
@@ -214,7 +216,9 @@ fn a_root_that_is_removed_ends_its_stream_at_all_survivors() {
     poll(&mut all[1]);
     for survivor in &mut all[1..] {
         survivor.fence(Peer(0)).unwrap();
-        survivor.remove(Decision { term: Term(1), removed: Peer(0) }).unwrap();
+        survivor
+            .remove(Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+            .unwrap();
     }
     let mut received: Vec<_> = ALL.into_iter().map(|_| Received::default()).collect();
     for _ in 0..32 {

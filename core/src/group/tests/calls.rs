@@ -10,7 +10,12 @@ fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
 
 fn remove(members: &mut [Member<'_>], removed: u16) {
     for (fabric, groups) in members {
-        groups.remove(fabric, Decision { term: Term(1), removed: Peer(removed) }).unwrap();
+        groups
+            .remove(
+                fabric,
+                Decision { term: Term(1), removed: Peer(removed), last: Incarnation(1) },
+            )
+            .unwrap();
     }
 }
 

@@ -169,7 +169,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
 
     /// All remaining members remove `peer`.
     pub(super) fn remove(&mut self, peer: Peer) {
-        let decision = Decision { term: Term(1), removed: peer };
+        let decision = Decision { term: Term(1), removed: peer, last: FIRST };
         self.liars.insert(peer);
         self.node(peer).stopped = true;
         for node in &mut self.nodes {

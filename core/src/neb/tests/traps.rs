@@ -2,7 +2,7 @@
 //!
 //! Members are o, the origin, and p, q, r, its replayers.
 
-use super::cluster::{Broken, Cluster, SIZES, World};
+use super::cluster::{Broken, Cluster, FIRST, SIZES, World};
 use super::held::bits;
 use super::{DEPTH, NET_SLOTS};
 use crate::decision::{Decision, RemoveError};
@@ -347,7 +347,7 @@ fn a_replayer_that_stays_torn_is_read_ever_more_rarely() {
 
 #[test]
 fn a_fixed_membership_removes_no_member() {
-    let decision = |term, removed| Decision { term: Term(term), removed };
+    let decision = |term, removed| Decision { term: Term(term), removed, last: FIRST };
     let fixed = World::<3>::with(Sizes { membership: Membership::Fixed, ..SIZES });
     let mut cluster = Cluster::new(&fixed);
     let node = cluster.node(P);
@@ -357,7 +357,7 @@ fn a_fixed_membership_removes_no_member() {
 
 #[test]
 fn a_decision_binds_once_and_in_its_term() {
-    let decision = |term, removed| Decision { term: Term(term), removed };
+    let decision = |term, removed| Decision { term: Term(term), removed, last: FIRST };
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     let node = cluster.node(P);

@@ -284,7 +284,9 @@ fn a_removed_source_ends_its_requests_and_is_asked_no_more() {
     let mut nodes = setup.nodes();
     let request = nodes[1].receive(&key(0, 1), STEP);
     let Node { fabric, adapter } = &mut nodes[1];
-    adapter.remove(fabric, Decision { term: Term(1), removed: Peer(0) }).unwrap();
+    adapter
+        .remove(fabric, Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+        .unwrap();
     let how = (Expect::any(), LATE);
     let refused = adapter.receive(fabric, Instant(0), (&key(0, 1), STEP), how);
     assert_eq!(refused, Err(ReceiveError::PeerGone));

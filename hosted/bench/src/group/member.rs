@@ -7,7 +7,7 @@ use weft_core::decision::Decision;
 use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Memory};
 use weft_core::group::{Chunk, Delivery, GroupId, Groups, SendError};
-use weft_core::ids::{Peer, Term};
+use weft_core::ids::{Incarnation, Peer, Term};
 
 use super::{GroupCell, messages, warm_up};
 use crate::crew::{INCARNATION, meet, take_seat};
@@ -355,7 +355,7 @@ impl GroupMember {
         if std::mem::replace(&mut self.has_removed, true) {
             return Ok(());
         }
-        let decision = Decision { term: Term(1), removed: board.last() };
+        let decision = Decision { term: Term(1), removed: board.last(), last: Incarnation(1) };
         let removed = self.seat.endpoint.remove(decision);
         removed.map_err(|_| BenchError::OutOfStep("a member cannot be removed"))
     }

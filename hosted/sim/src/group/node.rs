@@ -200,8 +200,10 @@ impl GroupNode {
             return;
         }
         self.term = self.term.max(Term(1 + u64::from(peer.0)));
-        let removed =
-            self.groups.remove(&mut seat.fabric, Decision { term: self.term, removed: peer });
+        let removed = self.groups.remove(
+            &mut seat.fabric,
+            Decision { term: self.term, removed: peer, last: Incarnation(1) },
+        );
         removed.expect("a simulated peer is fenced at once");
         seat.record(GroupEvent::Removed { peer });
     }

@@ -99,7 +99,7 @@ impl Node {
             return;
         }
         self.term = self.term.max(Term(1 + u64::from(peer.0)));
-        let decision = Decision { term: self.term, removed: peer };
+        let decision = Decision { term: self.term, removed: peer, last: Incarnation(1) };
         self.neb.remove(&mut seat.fabric, decision).expect("a simulated peer is fenced at once");
     }
 

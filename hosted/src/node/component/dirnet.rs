@@ -549,7 +549,7 @@ impl DirNet {
                 return self.fence_later(now_ns, node, boot);
             }
         }
-        if leavers::remove(ground.endpoint, self.machine.term(), peer).is_err() {
+        if leavers::remove(ground.endpoint, self.machine.term(), (peer, boot)).is_err() {
             return self.fence_later(now_ns, node, boot);
         }
         let Term { epoch, claimant: Rank(claimant) } = self.machine.term();

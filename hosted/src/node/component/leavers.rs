@@ -32,7 +32,7 @@ use crate::node::control::{Fault, OriginStatus, Want};
 /// The boot that takes part in broadcasts.
 const FIRST: Incarnation = Incarnation(1);
 
-/// Removes `peer` by decision: its incarnations that took part are fenced, and it is no longer
+/// Removes the boots of `peer` up to `last` by decision: they are fenced, and it is no longer
 /// waited for.
 ///
 /// # Errors
@@ -40,11 +40,11 @@ const FIRST: Incarnation = Incarnation(1);
 pub(super) fn remove(
     endpoint: &mut NodeEndpoint,
     term: dirnet::Term,
-    peer: Peer,
+    (peer, last): (Peer, Incarnation),
 ) -> Result<(), RemoveError> {
     let term = Term(u64::from(term.epoch) << 16 | u64::from(term.claimant.0));
     let counted = endpoint.broadcast().is_some_and(|(it, _)| it.live().contains(peer));
-    endpoint.remove(Decision { term, removed: peer })?;
+    endpoint.remove(Decision { term, removed: peer, last })?;
     // With fixed membership a silent member is still counted, and waited for.
     if counted && endpoint.broadcast().is_some_and(|(it, _)| !it.live().contains(peer)) {
         tracing::info!(peer = peer.0, %term, "out of the broadcasts");
@@ -74,7 +74,7 @@ impl Component {
             return Ok(());
         }
         let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
-        remove(&mut self.endpoint, term, peer)
+        remove(&mut self.endpoint, term, (peer, Incarnation(boot.0 - 1)))
     }
 
     /// Whether this node takes part in broadcasts.
