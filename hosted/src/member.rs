@@ -65,6 +65,7 @@
 mod error;
 mod group;
 mod handle;
+mod refused;
 mod shared;
 mod tensors;
 mod working;

@@ -130,6 +130,12 @@ impl Tensor {
         let len = self.shape.bytes() as usize;
         TensorView { shape: self.shape, bytes: &self.words.as_bytes()[..len] }
     }
+
+    /// Its shape, and the words that hold its bytes: for a program that lends them on.
+    #[must_use]
+    pub fn into_parts(self) -> (Shape, Vec<u64>) {
+        (self.shape, self.words)
+    }
 }
 
 /// A tensor in memory that no process can change any more (RZ-17): its descriptor goes to other

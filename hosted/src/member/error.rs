@@ -35,13 +35,10 @@ impl Explain for MemberError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
     /// The cluster file has no room for a record.
-    #[error(
-        "this cluster keeps no state: set component.state in the cluster file, or run it with \
-         `--state 1MiB`"
-    )]
+    #[error("this cluster keeps no state")]
     NoState,
     /// The record is longer than its room.
-    #[error("the record is longer than {limit} bytes: raise component.state")]
+    #[error("the record is longer than {limit} bytes")]
     TooLong {
         /// The length of the room: `component.state`.
         limit: usize,
@@ -129,16 +126,12 @@ pub enum CallError<E: std::fmt::Display> {
 #[non_exhaustive]
 pub enum WorkingError {
     /// The cluster file allows no step of that limit.
-    #[error(
-        "a step may last {} s: announce parts of it, raise component.working_s, or spawn the \
-         member",
-        bound.as_secs()
-    )]
+    #[error("a step may last {} s", bound.as_secs())]
     TooLong {
         /// The bound: `component.working_s`.
         bound: std::time::Duration,
     },
     /// The system starts no thread that polls meanwhile.
-    #[error("no thread can be started that polls meanwhile: raise the limit on processes: {0}")]
+    #[error("no thread can be started that polls meanwhile: {0}")]
     Thread(#[source] std::io::Error),
 }

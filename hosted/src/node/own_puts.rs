@@ -23,25 +23,25 @@ use super::{NodeEndpoint, PEERS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// The batch for that member is full, or on its way: poll, then try again.
-    #[error("the batch for this member holds {limit} messages and is full: poll, then try again")]
+    #[error("the batch for this member holds {limit} messages and is full")]
     Full {
         /// The most messages of a batch.
         limit: u32,
     },
     /// The message is longer than a slot.
-    #[error("the message is longer than {limit} bytes: split it, or raise mailbox.message_len")]
+    #[error("the message is longer than {limit} bytes")]
     TooLong {
         /// The length of a slot: `mailbox.message_len`.
         limit: usize,
     },
     /// No incarnation of that member is admitted now.
-    #[error("not a member now: wait for its `Joined`, or choose another")]
+    #[error("no incarnation of that member is admitted now")]
     NotAMember,
     /// The program of that member has finished: it takes no message any more.
-    #[error("its program has finished: put to a member that still runs, or end")]
+    #[error("the program of that member has finished")]
     Finished,
     /// The cluster has no such rank.
-    #[error("the cluster has no such rank")]
+    #[error("there is no member of that rank")]
     NoSuchRank,
 }
 

@@ -48,55 +48,46 @@ impl OwnGroup {
 #[non_exhaustive]
 pub enum GroupError {
     /// The cluster file has no group of that name.
-    #[error(
-        "the cluster file has no group of that name: set group.count to 1 for \"all\", or add it \
-         to [[groups]]"
-    )]
+    #[error("the cluster file has no group of that name")]
     UnknownGroup,
     /// This node is no member of the group.
-    #[error("this node is no member of the group: add its rank to `members` in the cluster file")]
+    #[error("this node is no member of the group")]
     NotAMember,
     /// This node was removed or restarted.
-    #[error(
-        "this node was removed or restarted, and takes no part in groups until the cluster is \
-         restarted"
-    )]
+    #[error("this node was removed or restarted, and takes no part in groups any more")]
     Left,
     /// Not all members have joined yet.
-    #[error("not all members have joined the group: poll, then try again")]
+    #[error("not all members have joined the group")]
     Opening,
     /// A member has not received what was sent before.
-    #[error("the window is full: poll until every member has received, then try again")]
+    #[error("the window is full: a member has not received what was sent before")]
     WindowFull {
         /// The hindmost of the members that acknowledge to this one.
         hindmost: Option<Rank>,
     },
     /// The message is longer than the window.
-    #[error("the message is longer than {limit} bytes: begin it, then write it in parts")]
+    #[error("the message is longer than {limit} bytes")]
     TooLong {
         /// The length of the window: `group.blocks` times `group.block_len`.
         limit: usize,
     },
     /// A message that was begun is not written to its end.
-    #[error("a long message is not written to its end: write the rest first")]
+    #[error("a long message is not written to its end")]
     Unfinished,
     /// No message was begun.
-    #[error("no long message was begun: begin one first")]
+    #[error("no long message was begun")]
     NotBegun,
     /// The value of an all-gather is longer than what travels at once.
-    #[error("the value is longer than {limit} bytes: broadcast it instead")]
+    #[error("the value is longer than {limit} bytes")]
     ValueTooLong {
         /// The longest value, in bytes.
         limit: u16,
     },
     /// An all-gather of this member is under way.
-    #[error("the all-gather before is under way: take its values first")]
+    #[error("the all-gather before is under way")]
     Gathering,
     /// Not all live members have entered the barrier or the all-gather in time.
-    #[error(
-        "not all members have entered it in time: call again, and this member goes on where it is; \
-         receive what was sent before"
-    )]
+    #[error("not all members have entered it in time")]
     TimedOut,
 }
 

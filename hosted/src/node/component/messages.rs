@@ -25,19 +25,16 @@ const PROGRAM_TAG: u64 = u64::from_le_bytes(*b"program\0");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BroadcastError {
     /// Some member has not taken what was broadcast before: poll, then try again.
-    #[error("the window is full: poll until every member has delivered, then try again")]
+    #[error("the window is full: a member has not delivered what was broadcast before")]
     WindowFull,
     /// The message is longer than a slot.
-    #[error("the message is longer than {limit} bytes: split it, or raise neb.message_len")]
+    #[error("the message is longer than {limit} bytes")]
     TooLong {
         /// The length of a slot: `neb.message_len`.
         limit: usize,
     },
     /// This node was removed or restarted, and takes no part in broadcasts any more.
-    #[error(
-        "this node was removed or restarted, and takes no part in broadcasts until the cluster is \
-         restarted"
-    )]
+    #[error("this node was removed or restarted, and takes no part in broadcasts any more")]
     Left,
 }
 

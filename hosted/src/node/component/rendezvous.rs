@@ -22,46 +22,43 @@ use crate::node::{EndpointFabric, NodeEndpoint, NodeRendezvous, REQUESTS, TENSOR
 #[non_exhaustive]
 pub enum TensorError {
     /// The cluster file has no rendezvous.
-    #[error("this cluster has no rendezvous: set rendezvous.pool_mib in the cluster file")]
+    #[error("this cluster has no rendezvous")]
     NoRendezvous,
     /// This node was removed or restarted.
-    #[error(
-        "this node was removed or restarted, and takes no part in the rendezvous until the cluster \
-         is restarted"
-    )]
+    #[error("this node was removed or restarted, and takes no part in the rendezvous any more")]
     Left,
     /// The rank is none of this cluster.
-    #[error("there is no member of that rank: ranks are below the size of the cluster")]
+    #[error("there is no member of that rank")]
     NoSuchRank,
     /// The edge cannot be a part of a key.
-    #[error("the name is refused: {0}; name it with 1 to 480 bytes without `;`")]
+    #[error("the name is refused: {0}")]
     BadName(BadKey),
     /// There are as many of them as there may be.
-    #[error("{limit} of them are open: drain the events, and wait until one has ended")]
+    #[error("{limit} of them are open")]
     Full {
         /// How many tensors may wait for their receivers, and how many receives may be open.
         limit: usize,
     },
     /// The tensor is longer than any piece of the pool.
-    #[error("the tensor is longer than {limit} bytes: split it, or raise rendezvous.pool_mib")]
+    #[error("the tensor is longer than {limit} bytes")]
     TooLong {
         /// The longest tensor.
         limit: usize,
     },
     /// Other tensors take the memory.
-    #[error("other tensors wait for their receivers in that memory: wait until one is consumed")]
+    #[error("other tensors wait for their receivers in that memory")]
     NoSpace,
     /// This member was removed.
-    #[error("that member was removed, and its tensors are lost: receive them from another")]
+    #[error("that member was removed, and its tensors are lost")]
     PeerGone,
     /// The program of this member has finished.
-    #[error("the program of that member has finished: it sends and receives no more")]
+    #[error("the program of that member has finished")]
     Finished,
     /// The step was cleaned up.
-    #[error("the step was cleaned up at this member: name a later step")]
+    #[error("the step was cleaned up at this member")]
     StepOver,
     /// The step was aborted.
-    #[error("the step was aborted at this member: name a later step")]
+    #[error("the step was aborted at this member")]
     Aborted,
 }
 
