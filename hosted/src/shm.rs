@@ -14,7 +14,7 @@
 //! Memory that others write is never lent as `&[u8]`; it is seen as atomic words or copied out.
 //!
 //! [`NodeMemory`] is the memory of a node laid out in segments, [`ShmFabric`] the port over it;
-//! [`meet`] has two processes share theirs without a node.
+//! [`meet`] has two processes share theirs without a node, and [`FanWriter`] sends to many readers.
 //!
 //! What this does not do: rights hold against
 //! mistakes and against processes of other users; a process of the same user that means harm
@@ -27,6 +27,7 @@ mod checksum;
 pub mod conformance;
 mod error;
 mod fabric;
+mod fan;
 mod flag;
 mod mapping;
 mod mask;
@@ -43,6 +44,7 @@ pub use bell::{Bell, Ring};
 pub(crate) use checksum::crc32c;
 pub use error::{BellError, SegmentError};
 pub use fabric::ShmFabric;
+pub use fan::{FanError, FanPlan, FanReader, FanWriter};
 pub use flag::Flag;
 pub use mapping::{Mapping, ReadOnlyMapping};
 pub(crate) use mask::MaskPage;
