@@ -36,6 +36,7 @@ mod section;
 mod task;
 mod template;
 mod timing;
+mod topology;
 mod verbs;
 
 use std::fs::File;
@@ -59,6 +60,7 @@ pub use recovery::Recovery;
 pub use rendezvous::Rendezvous;
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
+pub use topology::Topology;
 pub use verbs::{Detection, Verbs};
 
 use crate::regular_file;

@@ -200,11 +200,6 @@ fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
     let cluster::Group { entries, blocks, block_len, .. } = cluster.group;
     let places = cluster.group.places();
-    // On one host, a block is copied once for each reader, out of the memory of its root.
-    let spread = match cluster.fabric {
-        cluster::FabricKind::Shm => group::Spread::Flat,
-        cluster::FabricKind::Verbs => group::Spread::Pipeline,
-    };
     (places > 0).then(|| group::Sizes {
         peers: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
         groups: u8::try_from(places).unwrap_or(u8::MAX),
@@ -213,8 +208,8 @@ fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
         block_len: number(block_len),
         eager: GROUP_EAGER,
         lane_slots: GROUP_LANE_SLOTS,
-        tree: group::Tree { class: group::Class::Binary, costs: group::Costs::postal(1) },
-        spread,
+        tree: cluster.group.tree(),
+        spread: cluster.group.topology.spread(cluster.fabric),
     })
 }
 

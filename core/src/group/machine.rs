@@ -13,7 +13,7 @@ use crate::decision::{Decision, RemoveError};
 use crate::fabric::{At, Completion, Fabric};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
 use crate::lane::{LaneReader, LaneWriter};
-use crate::wire::group::Head;
+use crate::wire::group::{Head, Spread};
 
 /// Frames of one peer that a poll handles.
 const BATCH: usize = 16;
@@ -196,6 +196,16 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         let seq = self.group(group)?.begin(fabric, tag, len)?;
         self.speak(fabric);
         Ok(seq)
+    }
+
+    /// The blocks of the messages that this member sends from now on travel so; before the first
+    /// call, and in each incarnation, as [`Sizes::spread`](super::Sizes::spread) says.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn set_spread(&mut self, group: GroupId, spread: Spread) -> Result<(), SendError> {
+        self.group(group)?.spread = spread;
+        Ok(())
     }
 
     /// Where the next block of the message that was begun goes, and its bytes; none while the

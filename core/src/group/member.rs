@@ -17,7 +17,7 @@ use super::stream::{Members, Stream};
 use super::turn::Turn;
 use crate::fabric::Fabric;
 use crate::ids::{Incarnation, Peer, PeerSet};
-use crate::wire::group::Head;
+use crate::wire::group::{Head, Spread};
 
 /// A group that is open here.
 #[derive(Clone, Debug, Hash)]
@@ -28,6 +28,8 @@ pub(super) struct Group<const PEERS: usize> {
     pub(super) members: Members,
     /// Digest of the list of members.
     list: u64,
+    /// How the blocks of the next message of this member travel.
+    pub(super) spread: Spread,
     /// Who has opened the group in the same way, over the present connection.
     agreed: u64,
     agree_due: u64,
@@ -73,6 +75,7 @@ impl<const PEERS: usize> Group<PEERS> {
             peers,
             members,
             list: digest,
+            spread: config.sizes().spread,
             agreed: 0,
             agree_due: members.others(),
             is_open: false,
@@ -130,11 +133,9 @@ impl<const PEERS: usize> Group<PEERS> {
     }
 
     fn arrange(&mut self) {
-        let (members, sizes) = (self.members, self.config.sizes());
+        let members = self.members;
         self.barrier.arrange(&members);
-        for stream in self.roots_mut() {
-            stream.arrange(sizes.tree, sizes.spread, &members);
-        }
+        self.roots_mut().for_each(|stream| stream.arrange(&members));
     }
 
     fn note_open(&mut self) {

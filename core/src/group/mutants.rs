@@ -52,6 +52,8 @@ pub(super) const NO_SYNC_AGAIN: Mutant = group("G23-no-sync-again", "liveness");
 pub(super) const VALUE_AHEAD: Mutant = group("G24-value-ahead", "gather");
 /// G25: the value of a removed member is given up before its stream is closed.
 pub(super) const NONE_EARLY: Mutant = group("G25-none-early", "gather");
+/// G26: who reads is not found again when a message travels in another way.
+pub(super) const READERS_STAY: Mutant = group("G26-readers-stay", "liveness");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -78,4 +80,5 @@ pub const MUTANTS: &[Mutant] = &[
     NO_SYNC_AGAIN,
     VALUE_AHEAD,
     NONE_EARLY,
+    READERS_STAY,
 ];

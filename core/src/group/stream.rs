@@ -3,7 +3,7 @@
 use super::closing::Closing;
 use super::config::Window;
 use super::mutants::{
-    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED,
+    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED, READERS_STAY,
     REUSED_BEFORE_STABLE,
 };
 use super::note::{Note, Position};
@@ -11,7 +11,6 @@ use super::outcome::Standing;
 use super::pipeline::Pipeline;
 use super::seats::{Grank, Seats};
 use super::sources::Sources;
-use super::tree::Tree;
 use crate::fabric::{Fabric, Memory};
 use crate::wire::group::{Blocks, ENTRY_LEN, Entry, EntryKind, Head, Held, Spread};
 
@@ -89,6 +88,9 @@ pub(super) struct Stream<const PEERS: usize> {
     /// Who reads from this member, and which of them must be sent what it holds.
     pub(super) readers: u64,
     pub(super) hold_due: u64,
+    /// How the messages so far have travelled, and for which of these ways the readers are known.
+    pub(super) spreads: u8,
+    arranged: u8,
     /// What the others have announced.
     pub(super) adverts: [Held; PEERS],
     pub(super) reads: [Option<(Wanted, Grank)>; READS],
@@ -126,6 +128,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             stable: Position::default(),
             readers: 0,
             hold_due: 0,
+            spreads: window.config.sizes().spread.bit(),
+            arranged: 0,
             adverts: [Held::default(); PEERS],
             reads: [None; READS],
             sources: Sources::new(),
@@ -135,6 +139,11 @@ impl<const PEERS: usize> Stream<PEERS> {
             is_unfinished: false,
             closing: None,
         };
+        let oldest = note.entries.saturating_sub(window.entries());
+        for seq in oldest + 1..=note.entries {
+            let spread = stream.entry(fabric, seq).map_or(0, |entry| entry.spread.bit());
+            stream.spreads |= spread;
+        }
         let last = stream.entry(fabric, note.entries);
         stream.is_unfinished = last.is_some_and(|entry| {
             entry.kind == EntryKind::Long
@@ -144,7 +153,9 @@ impl<const PEERS: usize> Stream<PEERS> {
     }
 
     /// Computes everything that follows from who is live.
-    pub(super) fn arrange(&mut self, tree: Tree, spread: Spread, members: &Members) {
+    pub(super) fn arrange(&mut self, members: &Members) {
+        let tree = self.window.config.sizes().tree;
+        self.arranged = self.spreads;
         let seats = Seats::new(members.count, self.root, members.live);
         let before = self.predecessor;
         (self.predecessor, self.successors, self.parent, self.below) = (None, 0, None, 0);
@@ -164,14 +175,19 @@ impl<const PEERS: usize> Stream<PEERS> {
         self.successors = bits(&mut tree.parts(serves).map(|part| part.start));
         let left_out = u16::from(CHILD_LEFT_OUT.is_planted());
         self.below = bits(&mut (2 * own + 1..=2 * own + 2 - left_out));
-        self.readers = match spread {
-            // The plan may name a removed member as a source: after a removal any survivor may be
-            // asked.
-            _ if members.removed() != 0 => members.others(),
-            Spread::Flat if own == 0 => members.others(),
-            Spread::Flat => 0,
-            Spread::Pipeline => bits(&mut pipeline_readers(count, own)),
-        };
+        // Messages that travel in different ways are under way at a time.
+        for spread in Spread::ALL.into_iter().filter(|it| self.spreads & it.bit() != 0) {
+            let serves = tree.of_blocks(spread).map(|tree| (tree, tree.serves(count, own)));
+            self.readers |= match (spread, serves) {
+                // The plan may name a removed member as a source: after a removal any survivor may
+                // be asked.
+                _ if members.removed() != 0 => members.others(),
+                (_, Some((tree, range))) => bits(&mut tree.parts(range).map(|part| part.start)),
+                (Spread::Pipeline, None) => bits(&mut pipeline_readers(count, own)),
+                (_, None) if own == 0 => members.others(),
+                (_, None) => 0,
+            };
+        }
         // The new predecessor does not know where this member stands.
         if self.predecessor != before && !NO_NEED.is_planted() {
             self.need_due = self.predecessor.is_some();
@@ -182,6 +198,18 @@ impl<const PEERS: usize> Stream<PEERS> {
         }
         self.hold_due |= self.readers;
         self.note_stable(members);
+    }
+
+    /// The message `entry` is held, whose blocks may have other readers than those before.
+    pub(super) fn note_spread(&mut self, spread: Spread) {
+        if !READERS_STAY.is_planted() {
+            self.spreads |= spread.bit();
+        }
+    }
+
+    /// Whether a message came that travels as none before it.
+    pub(super) const fn has_new_readers(&self) -> bool {
+        self.spreads != self.arranged
     }
 
     /// The round that closes the stream, once it has begun.

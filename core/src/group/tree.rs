@@ -18,6 +18,7 @@
 use core::ops::Range;
 
 use super::mutants::OVERLAPPING_HALVES;
+use crate::wire::group::Spread;
 
 /// How a range is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,6 +96,18 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// The trees along which blocks travel; none where each member reads from the root, or by the
+    /// plan of the pipeline.
+    pub(super) const fn of_blocks(self, spread: Spread) -> Option<Self> {
+        let class = match spread {
+            Spread::Flat | Spread::Pipeline => return None,
+            Spread::Pipe => Class::Pipe,
+            Spread::Binary => Class::Binary,
+            Spread::Fibonacci => Class::Fibonacci,
+        };
+        Some(Self { class, ..self })
+    }
+
     /// The parts into which the node of `range` splits it, in the order of its sends. The first
     /// member of a part receives from the node and serves the others of its part.
     pub fn parts(self, range: Range<u16>) -> impl Iterator<Item = Range<u16>> + use<> {

@@ -65,6 +65,28 @@ pub enum Spread {
     Flat,
     /// By the binomial pipeline.
     Pipeline,
+    /// Each member reads from the one before it.
+    Pipe,
+    /// Each member reads from its predecessor in the tree of halves.
+    Binary,
+    /// Each member reads from its predecessor in the tree of unequal parts.
+    Fibonacci,
+}
+
+impl Spread {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Flat, Self::Pipeline, Self::Pipe, Self::Binary, Self::Fibonacci];
+
+    /// The set that holds this one alone.
+    #[must_use]
+    pub const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    fn decode(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|spread| 1 + *spread as u8 == byte)
+    }
 }
 
 /// One message of a root.
@@ -134,11 +156,7 @@ impl Entry {
             4 => EntryKind::Gather,
             _ => return None,
         };
-        let spread = match slot[field::CLASS] {
-            1 => Spread::Flat,
-            2 => Spread::Pipeline,
-            _ => return None,
-        };
+        let spread = Spread::decode(slot[field::CLASS])?;
         let is_blank = |range: core::ops::Range<usize>| slot[range].iter().all(|byte| *byte == 0);
         let entry = Self {
             seq: u64_at(slot, 0),

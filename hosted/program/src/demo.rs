@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Before that every node broadcasts to all others at once, and one of them lies:
-//! `demo/broadcast.rs`. What is done to the nodes, and what must come of it: `demo/act.rs`.
+//! `demo/broadcast.rs`. The manager's node dies while it forwards a broadcast along a tree:
+//! `demo/tree.rs`. What is done to the nodes, and what must come of it: `demo/act.rs`.
 //!
 //! The nodes are real processes, started by [`Launched`]; the streams, the director and the
 //! collector are clients of theirs. Every figure in the [`Summary`] is counted, none is assumed: a
@@ -29,6 +30,7 @@ mod stream;
 mod summary;
 mod timeline;
 mod traffic;
+mod tree;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,6 +42,7 @@ pub use act::{Milestone, Survivor};
 pub use input::{Input, InputError};
 pub use summary::{Step, StreamSummary, Summary};
 pub use timeline::{Kind, Moment, Recovery};
+pub use tree::{TreeReceived, TreeSummary};
 
 use act::{Act, Strike};
 use collector::Collector;
@@ -133,7 +136,8 @@ pub fn run(
 
     let frames: Arc<[Frame]> = frame::split(input, cluster.mailbox.message_len).into();
     let traffic = Arc::new(Traffic::new(interrupted));
-    let story = Story { nodes: Nodes::of(&launched), frames, traffic };
+    let text = input.lines().join("\n").into_bytes().into();
+    let story = Story { nodes: Nodes::of(&launched), frames, text, traffic };
     let flow = story.run(&mut summary, began_ns, progress)?;
 
     let stopped = launched.stop();
@@ -150,6 +154,7 @@ pub fn cluster() -> Cluster {
     let name = format!("demo-{}", std::process::id());
     let name = name.parse::<ClusterName>().unwrap_or_default();
     let mut cluster = Cluster { name, nodes: NODES, ..Cluster::default() };
+    cluster.group.count = 1;
     let mut parts = cluster.dirnet.parts(NODES);
     parts[usize::from(COLLECTOR)] = Part::Agent;
     cluster.dirnet.roles = Some(parts);
@@ -172,6 +177,8 @@ fn clear_dead_demos() {
 struct Story {
     nodes: Nodes,
     frames: Arc<[Frame]>,
+    /// The input as one text.
+    text: Arc<[u8]>,
     traffic: Arc<Traffic>,
 }
 
@@ -193,7 +200,8 @@ impl Story {
             streams.push(self.start(move || stream.run())?);
             resumes.push(resume);
         }
-        let director = Director { nodes: self.nodes.clone(), traffic: Arc::clone(&self.traffic) };
+        let (text, traffic) = (Arc::clone(&self.text), Arc::clone(&self.traffic));
+        let director = Director { nodes: self.nodes.clone(), text, traffic };
         let director = self.start(move || director.direct())?;
         let mut collector = Collector::new(resumes, Arc::clone(&self.traffic));
         collector.collect(&mut inbox, |traffic| {
@@ -205,6 +213,7 @@ impl Story {
             summary.note_recovery(act, Recovery::new(act, &collector.flow, began_ns));
         }
         summary.note_survivors(&acts);
+        summary.note_tree(acts.into_iter().find_map(|act| act.tree));
         summary.note_streams(&collector, &ends, inbox.redelivered());
         Ok(collector.flow)
     }

@@ -96,6 +96,15 @@ impl Groupings {
         }
     }
 
+    /// How the blocks of message `seq` of `root` travel, where messages do not all travel alike: in
+    /// half of the runs.
+    fn spread_of(&self, root: Peer, seq: u64) -> Spread {
+        let sizes = self.config.sizes();
+        let word = mixed([u64::from(root.0), seq, sizes.entries.into(), u64::MAX - 2]);
+        let is_drawn = self.len.is_none() && sizes.tree.costs.delay.is_multiple_of(2);
+        if is_drawn { Spread::ALL[word as usize % Spread::ALL.len()] } else { sizes.spread }
+    }
+
     /// The value of `peer` in all-gather `number` of `group`.
     fn value_of(&self, group: GroupId, peer: Peer, number: u64) -> Vec<u8> {
         let word = mixed([u64::from(group.0), u64::from(peer.0), number, u64::MAX - 1]);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Client, ClientError, is_loss, millis};
 use crate::clock::Deadline;
+use crate::cluster::Topology;
 use crate::node::control::{GroupOutcome, GroupReceived, GroupWant, Outcome, Payload, Then, Want};
 
 impl Client {
@@ -62,6 +63,7 @@ pub struct GroupSpeaker {
     group: String,
     tag: u64,
     marker: Vec<u8>,
+    topology: Option<Topology>,
     /// The number of the last message that the node has sent.
     last: u64,
 }
@@ -83,10 +85,15 @@ impl GroupSpeaker {
         timeout: Duration,
     ) -> Result<Self, ClientError> {
         let (group, marker) = (group.to_owned(), marker.to_vec());
-        let mut speaker = Self { client, group, tag, marker, last: 0 };
+        let mut speaker = Self { client, group, tag, marker, topology: None, last: 0 };
         let then = speaker.go_on();
         speaker.last = speaker.ask(None, then, timeout)?;
         Ok(speaker)
+    }
+
+    /// How the blocks of the messages that follow travel; none for what the cluster file says.
+    pub const fn set_topology(&mut self, topology: Option<Topology>) {
+        self.topology = topology;
     }
 
     /// Sends one message, waiting up to `timeout` while the window is full; its number.
@@ -128,7 +135,7 @@ impl GroupSpeaker {
 
     fn want(&self, message: Option<&[u8]>, then: Then) -> GroupWant {
         let message = message.map(|bytes| Payload(bytes.to_vec()));
-        GroupWant::Send { tag: self.tag, message, then }
+        GroupWant::Send { tag: self.tag, message, topology: self.topology, then }
     }
 
     fn ask(

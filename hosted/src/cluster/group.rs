@@ -4,9 +4,12 @@
 //! The sizes are shared, because the windows of all groups lie in one region. The tables are
 //! `[[groups]]` because TOML has no `[[group]]` beside a `[group]`.
 
+use weft_core::group::{Costs, Tree};
+
 use super::key;
 use super::limit::{Limit, LimitError};
 use super::section::Section;
+use super::topology::Topology;
 use super::{Cluster, ClusterError, ClusterName};
 
 /// The sizes of groups.
@@ -22,6 +25,11 @@ pub struct Group {
     /// `block_len`: bytes of a block of a long message; a power of two from 4096 to 1 MiB. Every
     /// node keeps `blocks` of these for every node and group.
     pub block_len: usize,
+    /// `topology`: along which trees messages travel.
+    pub topology: Topology,
+    /// `latency`: how many messages a member can send while one travels to the next member, from 1
+    /// to 63; the ratio of the tree that is called "fibonacci".
+    pub latency: usize,
     /// `[[groups]]`: the groups beside the one of all nodes.
     pub named: Vec<NamedGroup>,
 }
@@ -37,7 +45,15 @@ pub struct NamedGroup {
 
 impl Default for Group {
     fn default() -> Self {
-        Self { count: 0, entries: 64, blocks: 16, block_len: 64 * 1024, named: Vec::new() }
+        Self {
+            count: 0,
+            entries: 64,
+            blocks: 16,
+            block_len: 64 * 1024,
+            topology: Topology::Auto,
+            latency: 4,
+            named: Vec::new(),
+        }
     }
 }
 
@@ -51,6 +67,13 @@ impl Group {
     #[must_use]
     pub const fn places(&self) -> usize {
         self.count + self.named.len()
+    }
+
+    /// The trees along which entries travel.
+    #[must_use]
+    pub fn tree(&self) -> Tree {
+        let latency = u8::try_from(self.latency).unwrap_or(Costs::MAX);
+        Tree { class: self.topology.class(), costs: Costs::postal(latency) }
     }
 
     /// All groups of a cluster of `nodes`, in the order of their numbers.
@@ -73,6 +96,8 @@ impl Group {
             entries: number(&key::GROUP_ENTRIES, default.entries)?,
             blocks: number(&key::GROUP_BLOCKS, default.blocks)?,
             block_len: number(&key::GROUP_BLOCK_LEN, default.block_len)?,
+            topology: section.word(key::GROUP_TOPOLOGY)?.unwrap_or_default(),
+            latency: number(&key::GROUP_LATENCY, default.latency)?,
             named: Vec::new(),
         })
     }
@@ -132,6 +157,7 @@ impl Group {
             (key::GROUP_ENTRIES, self.entries),
             (key::GROUP_BLOCKS, self.blocks),
             (key::GROUP_BLOCK_LEN, self.block_len),
+            (key::GROUP_LATENCY, self.latency),
         ];
         numbers.into_iter().try_for_each(|(key, value)| key.limit.admit(key.path, value as u64))?;
         (1..=self.named.len()).try_for_each(|count| {

@@ -4,6 +4,8 @@
 //! from here, so the file that documents a limit cannot disagree with the code that checks it.
 //! Defaults live in the `Default` of the structs; this table does not repeat them.
 
+use weft_core::group::Costs;
+
 use super::Cluster;
 use super::group::Group;
 use super::limit::Limit;
@@ -36,6 +38,7 @@ pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
 pub(super) const NEB_MEMBERSHIP: &str = "neb.membership";
 pub(super) const GROUP: &str = "group";
+pub(super) const GROUP_TOPOLOGY: &str = "group.topology";
 pub(super) const GROUPS_NAME: &str = "groups.name";
 pub(super) const GROUPS_MEMBERS: &str = "groups.members";
 pub(super) const RENDEZVOUS: &str = "rendezvous";
@@ -87,6 +90,8 @@ pub(super) const GROUP_BLOCKS: Key =
 pub(super) const GROUP_BLOCK_LEN_MAX: u64 = 1 << 20;
 pub(super) const GROUP_BLOCK_LEN: Key =
     Key::new("group.block_len", Limit::PowerOfTwo { min: 4096, max: GROUP_BLOCK_LEN_MAX });
+pub(super) const GROUP_LATENCY: Key =
+    Key::new("group.latency", Limit::Range { min: 1, max: Costs::MAX as u64 });
 /// How many `[[groups]]` there may be: all places but that of the group of all nodes.
 pub(super) const GROUPS: Key =
     Key::new("groups", Limit::Range { min: 0, max: Group::PLACES_MAX as u64 - 1 });
@@ -183,7 +188,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 89] = [
+pub(super) const PATHS: [&str; 91] = [
     NAME,
     NODES.path,
     WAIT,
@@ -204,6 +209,8 @@ pub(super) const PATHS: [&str; 89] = [
     GROUP_ENTRIES.path,
     GROUP_BLOCKS.path,
     GROUP_BLOCK_LEN.path,
+    GROUP_TOPOLOGY,
+    GROUP_LATENCY.path,
     GROUPS.path,
     GROUPS_NAME,
     GROUPS_MEMBERS,

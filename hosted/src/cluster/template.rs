@@ -100,6 +100,14 @@ blocks = {group_blocks}
 # Every node keeps `blocks` of these for every node and group.
 block_len = {group_block_len}
 
+# Along which trees messages travel: "auto" (what suits the fabric), "serial", "pipe", "binary",
+# "fibonacci" or "pipeline". `weft bcast --tree --topology` chooses for the blocks of one file.
+topology = "{group_topology}"
+
+# How many messages a member can send while one travels to the next: {group_latency_limit}. The
+# ratio of "fibonacci"; `weft bench group --model` measures it.
+latency = {group_latency}
+
 {groups}
 [rendezvous]
 # MiB that every node keeps for tensors that it sends by name, and as many for those that it
@@ -208,6 +216,9 @@ addresses = {addresses}
         group_blocks = group.blocks,
         group_block_len_limit = key::GROUP_BLOCK_LEN.limit,
         group_block_len = group.block_len,
+        group_topology = group.topology,
+        group_latency_limit = key::GROUP_LATENCY.limit,
+        group_latency = group.latency,
         groups = groups_tables(&group.named),
         rendezvous_limit = key::RENDEZVOUS_POOL_MIB.limit,
         rendezvous_pool_mib = rendezvous.pool_mib,

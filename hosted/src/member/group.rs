@@ -21,6 +21,7 @@ pub use weft_core::group::{Standing as GroupStanding, UnknownReceipt as UnknownG
 use weft_core::ids::Rank;
 
 use super::Member;
+use crate::cluster::Topology;
 use crate::node::Component;
 pub use crate::node::GroupError;
 
@@ -119,6 +120,15 @@ impl<'m> Group<'m> {
     /// Whether all members have joined the group.
     pub fn is_open(&mut self) -> bool {
         self.component.group_is_open(self.id)
+    }
+
+    /// The blocks of the messages that this incarnation sends from now on travel so, instead of as
+    /// the cluster file says.
+    ///
+    /// # Errors
+    /// [`GroupError::Left`].
+    pub fn set_topology(&mut self, topology: Topology) -> Result<(), GroupError> {
+        self.component.group_set_topology(self.id, topology)
     }
 
     /// Sends `bytes` to all other members, whole or not at all, and returns its number. What is

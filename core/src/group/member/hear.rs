@@ -135,6 +135,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             counters.gaps += 1;
             return;
         }
+        self.note_spread(entry.spread);
         self.store_entry(fabric, entry.seq, slot);
     }
 }

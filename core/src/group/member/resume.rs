@@ -5,7 +5,7 @@ use super::super::closing::Report;
 use super::super::mutants::{HELD_EARLY, NOTED_EARLY, SECOND_READ};
 use super::super::note::Position;
 use super::super::outcome::Counters;
-use super::super::seats::Grank;
+use super::super::seats::{Grank, Seats};
 use super::super::stream::{Members, READS, Stream, Wanted};
 use super::super::work::Errand;
 use super::Group;
@@ -28,8 +28,12 @@ impl<const PEERS: usize> Group<PEERS> {
         root: Grank,
         counters: &mut Counters,
     ) {
-        if root == self.members.me {
-            let members = self.members;
+        let members = self.members;
+        let stream = &mut self.streams[root.index()];
+        if stream.has_new_readers() {
+            stream.arrange(&members);
+        }
+        if root == members.me {
             // No acknowledgement comes to a root that is alone.
             self.own().note_stable(&members);
             if self.is_open {
@@ -121,6 +125,11 @@ impl<const PEERS: usize> Stream<PEERS> {
                 let seats = (members.count, self.root, members.me);
                 let base = self.note.blocks.base;
                 Some(self.sources.of((entry, blocks), seats, base, block)?)
+            }
+            Spread::Pipe | Spread::Binary | Spread::Fibonacci => {
+                let seats = Seats::new(members.count, self.root, entry.members);
+                let tree = self.window.config.sizes().tree.of_blocks(entry.spread)?;
+                seats.at(tree.place(seats.count(), seats.position(members.me)?).from)
             }
         };
         let offers = |grank: &Grank| {

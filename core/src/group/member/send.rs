@@ -99,7 +99,7 @@ impl<const PEERS: usize> Group<PEERS> {
             epoch: stream.note.epoch,
             first: stream.note.blocks.base,
             members: self.members.live,
-            spread: self.config.sizes().spread,
+            spread: self.spread,
             ..Entry::default()
         }
     }
@@ -129,6 +129,7 @@ impl<const PEERS: usize> Stream<PEERS> {
         copy[ENTRY_LEN..used].copy_from_slice(payload);
         entry.seal(&mut copy[..used], |bytes| fabric.crc32c(bytes));
         self.note.released.entries = entry.seq;
+        self.note_spread(entry.spread);
         self.store_entry(fabric, entry.seq, &mut copy[..used]);
         self.handed = self.note.released;
         entry.seq

@@ -10,11 +10,13 @@ mod tree;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args};
 
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::output::Output;
+use weft::cluster::Topology;
 
 /// Arguments of `weft bcast`.
 #[derive(Debug, Args)]
@@ -36,6 +38,13 @@ pub(super) struct Arguments {
     /// The group of the cluster file in which the file travels.
     #[arg(long, value_name = "NAME", default_value = weft::member::ALL, conflicts_with = "neb")]
     group: String,
+
+    /// How the file travels, instead of as the cluster file says: serial (each member reads it from
+    /// the sender), pipe (from the member before it), binary or fibonacci (along a tree), pipeline
+    /// (block by block from several), or auto.
+    #[arg(long, value_name = "TOPOLOGY", conflicts_with_all = ["neb", "receive"],
+          value_parser = PossibleValuesParser::new(Topology::ALL.map(Topology::as_str)))]
+    topology: Option<String>,
 
     /// The file to broadcast; `-` or nothing for standard input. Standard input and a FIFO are sent
     /// as data arrives. A message stays in the window until each node has received it.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use weft_core::dirnet::{Alarm, Verdict};
 
 use super::traffic::Flow;
+use super::tree::TreeSummary;
 use super::{COLLECTOR, NODES};
 use weft::node::chronicle::{Entry, What};
 use weft::node::control::{DirNetStatus, NodeStatus};
@@ -82,6 +83,8 @@ pub(super) struct Act {
     pub(super) after: Standing,
     /// What all nodes noted from the blow until all agreed on one manager, in the order of time.
     pub(super) entries: Vec<Entry>,
+    /// The broadcast that lost the node as its forwarder.
+    pub(super) tree: Option<TreeSummary>,
 }
 
 /// A step of a recovery, and when it was noted.
@@ -226,7 +229,7 @@ mod tests {
     fn node_act(entries: Vec<Entry>) -> Act {
         let (before, after) = (standing(1, 50, 1, 0), standing(2, 51, 2, 1));
         let (at_ns, back_ns) = (100 * MS, 2_100 * MS);
-        Act { strike: Strike::Node, node: 0, at_ns, back_ns, before, after, entries }
+        Act { strike: Strike::Node, node: 0, at_ns, back_ns, before, after, entries, tree: None }
     }
 
     #[test]

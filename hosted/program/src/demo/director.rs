@@ -11,6 +11,7 @@ use weft_core::dirnet::Verdict;
 use super::act::{Act, Standing, Strike};
 use super::nodes::Nodes;
 use super::traffic::Traffic;
+use super::tree::TreeBroadcast;
 use super::{COLLECTOR, DemoError};
 use weft::client::Client;
 use weft::clock::now_ns;
@@ -23,6 +24,8 @@ const HUNG: u16 = 2;
 
 pub(super) struct Director {
     pub(super) nodes: Nodes,
+    /// What is broadcast along a tree.
+    pub(super) text: Arc<[u8]>,
     pub(super) traffic: Arc<Traffic>,
 }
 
@@ -47,6 +50,9 @@ impl Director {
         let (mut client, before) =
             self.nodes.await_that("the next node to fail does not take part", aim)?;
         let node = client.rank();
+        let is_forwarder = strike == Strike::Node;
+        let begin = || TreeBroadcast::begin(&self.nodes, node, &self.text, &self.traffic);
+        let tree = is_forwarder.then(begin).transpose()?;
         let at_ns = now_ns();
         match strike {
             Strike::Kill => client.kill(),
@@ -58,7 +64,8 @@ impl Director {
         let net = self.nodes.await_manager()?;
         let after = Standing::new(&status, &net);
         let entries = self.await_admitted(node, at_ns)?;
-        Ok(Act { strike, node, at_ns, back_ns, before, after, entries })
+        let tree = tree.map(TreeBroadcast::end).transpose()?;
+        Ok(Act { strike, node, at_ns, back_ns, before, after, entries, tree })
     }
 
     /// The node to strike, if all take part, and its status. A component that only its supervisor

@@ -27,6 +27,10 @@ impl Nodes {
         Self { dir: launched.dir().clone(), cluster: launched.cluster().clone() }
     }
 
+    pub(super) const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     pub(super) fn ranks(&self) -> impl Iterator<Item = u16> + use<> {
         0..u16::try_from(self.cluster.nodes).unwrap_or(u16::MAX)
     }

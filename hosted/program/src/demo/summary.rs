@@ -13,6 +13,7 @@ use super::broadcast::Broadcasts;
 use super::collector::{Collector, Received};
 use super::stream::StreamEnd;
 use super::timeline::{Ms, Recovery};
+use super::tree::{TreeReceived, TreeSummary};
 use weft::cluster::Cluster;
 
 /// The demonstration as a whole.
@@ -50,6 +51,8 @@ pub struct Summary {
     pub conflicts: usize,
     /// What was done to the nodes while the streams flowed, and how each came back.
     pub recoveries: Vec<Recovery>,
+    /// The broadcast along a tree that lost its forwarder.
+    pub tree: Option<TreeSummary>,
     /// Each sender's stream.
     pub streams: Vec<StreamSummary>,
 }
@@ -109,6 +112,7 @@ impl Summary {
             broadcasts_equal: 0,
             conflicts: 0,
             recoveries: Vec::new(),
+            tree: None,
             streams: Vec::new(),
         }
     }
@@ -219,6 +223,23 @@ impl Summary {
         });
         let detail = format!("{arrived} messages of the others while a node was away{longest}");
         self.step("survivors", ok, detail);
+    }
+
+    /// Whether the broadcast that lost its forwarder is the same at all survivors.
+    pub(super) fn note_tree(&mut self, tree: Option<TreeSummary>) {
+        let Some(tree) = tree else { return self.step("tree", false, "not shown".to_owned()) };
+        let TreeSummary { root, forwarder, messages, messages_before, bytes, .. } = &tree;
+        let (survivors, whole) = (&tree.survivors, |it: &&TreeReceived| !it.is_abandoned);
+        let detail = format!(
+            "node {root} to all along a tree whose forwarder, node {forwarder}, was lost after \
+             {messages_before} of {messages} messages: {bytes} bytes, whole at {} of {} survivors, \
+             silent for {} at most",
+            survivors.iter().filter(whole).count(),
+            survivors.len(),
+            Ms(survivors.iter().map(|it| it.longest_silence_us).max().unwrap_or(0)),
+        );
+        self.step("tree", tree.is_held(), detail);
+        self.tree = Some(tree);
     }
 
     pub(super) fn note_broadcasts(&mut self, shown: &Broadcasts) {

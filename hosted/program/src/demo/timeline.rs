@@ -7,6 +7,7 @@ use weft_core::dirnet::Verdict;
 
 use super::act::{Act, Milestone, Survivor};
 use super::traffic::Flow;
+use super::tree::TreeSummary;
 use weft::node::chronicle::{Entry, What};
 
 /// One moment of an act.
@@ -100,6 +101,19 @@ impl Moment {
 }
 
 impl Moment {
+    /// When the member that had lost its forwarder received the next message.
+    fn of_tree(tree: &TreeSummary, at_ns: u64) -> Option<Self> {
+        let orphaned = tree.orphaned().filter(|it| it.silence_end_ns > at_ns)?;
+        let silence = Ms(orphaned.longest_silence_us);
+        Some(Self {
+            after_us: (orphaned.silence_end_ns - at_ns) / 1_000,
+            observer: Some(tree.orphan),
+            node: tree.root,
+            kind: Kind::Return,
+            what: format!("the tree broadcast goes on without its forwarder, after {silence}"),
+        })
+    }
+
     /// When, in words.
     pub(super) fn after(&self) -> String {
         Ms(self.after_us).to_string()
@@ -121,12 +135,13 @@ impl Recovery {
             what: format!("component {} is greeted by all", act.after.incarnation),
             ..blow.clone()
         };
+        let resumed = act.tree.as_ref().and_then(|tree| Moment::of_tree(tree, act.at_ns));
         let noted = act.entries.iter().filter_map(|entry| Moment::of(entry, act.at_ns));
         // The supervisor that outlives its component notes its return as well.
         let is_other =
             |moment: &Moment| moment.kind != Kind::Return || moment.observer != Some(act.node);
         let mut moments: Vec<Moment> =
-            [blow, back].into_iter().chain(noted.filter(is_other)).collect();
+            [blow, back].into_iter().chain(resumed).chain(noted.filter(is_other)).collect();
         moments.sort_by_key(|moment| moment.after_us);
         Self {
             name: act.strike.name(),
@@ -223,6 +238,7 @@ mod tests {
                 entry(1_250, 0, What::Suspected),
                 entry(29_000, 1, What::Running { incarnation: 2 }),
             ],
+            tree: None,
         };
         let recovery = Recovery::new(&act, &Flow::new(0), 0);
         let text = recovery.to_string();

@@ -38,4 +38,5 @@ pub(crate) const EXPECTED: &[Expected] = &[
     missed("group/G23-no-sync-again", &["liveness"], "a parent that is admitted again"),
     missed("group/G24-value-ahead", &["gather"], "a value behind a message that is lost"),
     missed("group/G25-none-early", &["gather"], "two survivors of an all-gather"),
+    missed("group/G26-readers-stay", &["liveness"], "messages that travel in different ways"),
 ];

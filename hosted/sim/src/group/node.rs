@@ -288,6 +288,8 @@ impl GroupNode {
         let seq = held + 1;
         let len = run.len_of(id, self.me, seq);
         let is_small = len <= u64::from(run.config.sizes().eager);
+        let spread = run.spread_of(self.me, seq);
+        self.groups.set_spread(id, spread).expect("it is one of its groups");
         let sent = if is_small || seat.draw(3) == 1 {
             let bytes = run.bytes_of((id, self.me, seq), 0, len as usize);
             self.groups.broadcast(&mut seat.fabric, id, seq, &bytes)

@@ -17,6 +17,7 @@ use weft_core::ids::{Peer, Rank};
 
 use super::Component;
 use super::groups::GroupError;
+use crate::cluster::Topology;
 use crate::node::control::{
     DeliveredMessage, GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupStatus, GroupWant,
     Outcome, PAYLOAD_LEN_MAX, Payload, Refused, RootStatus, Then,
@@ -192,8 +193,8 @@ impl Component {
 
     fn try_group(&mut self, job: &GroupJob) -> Attempt {
         match &job.what {
-            GroupWant::Send { tag, message, then } => {
-                self.try_send(job, *tag, message.as_ref(), then)
+            GroupWant::Send { tag, message, topology, then } => {
+                self.try_send(job, *tag, (message.as_ref(), *topology), then)
             }
             GroupWant::Receive { root, process, done } => {
                 let reader = Reader { client: job.ticket.client, process: *process };
@@ -213,7 +214,7 @@ impl Component {
         &mut self,
         job: &GroupJob,
         tag: u64,
-        message: Option<&Payload>,
+        (message, topology): (Option<&Payload>, Option<Topology>),
         then: &Then,
     ) -> Attempt {
         let (id, client) = (job.id, job.ticket.client);
@@ -227,10 +228,14 @@ impl Component {
                 let me = self.rank();
                 self.group_standing(id, me).map_or(0, |standing| standing.held.entries)
             }
-            Some(message) => match self.group_broadcast(id, tag, &message.0) {
-                Ok(seq) => seq,
-                Err(error) => return Attempt::of(error),
-            },
+            Some(message) => {
+                let topology = topology.unwrap_or(self.cluster.group.topology);
+                let chosen = self.group_set_topology(id, topology);
+                match chosen.and_then(|()| self.group_broadcast(id, tag, &message.0)) {
+                    Ok(seq) => seq,
+                    Err(error) => return Attempt::of(error),
+                }
+            }
         };
         match then {
             Then::Rest => drop(self.group_clients.turns.remove(&id)),

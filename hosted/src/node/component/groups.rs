@@ -13,7 +13,7 @@ use weft_core::ids::{Peer, Rank};
 
 use super::{Component, Flow};
 use crate::clock::Deadline;
-use crate::cluster::{Cluster, NamedGroup};
+use crate::cluster::{Cluster, NamedGroup, Topology};
 use crate::node::{EndpointFabric, GROUPS, NodeEndpoint, NodeError, PEERS};
 
 /// A group of the cluster file, as this node sees it.
@@ -154,6 +154,16 @@ impl Component {
 
     pub(crate) fn group_is_open(&mut self, id: GroupId) -> bool {
         self.endpoint.groups().is_some_and(|(groups, _)| groups.is_open(id))
+    }
+
+    /// How the blocks of the next messages of this member travel.
+    pub(crate) fn group_set_topology(
+        &mut self,
+        id: GroupId,
+        topology: Topology,
+    ) -> Result<(), GroupError> {
+        let spread = topology.spread(self.cluster.fabric);
+        self.with_groups(id, |groups, _| groups.set_spread(id, spread))
     }
 
     pub(crate) fn group_broadcast(

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DeliveredMessage, Payload, Then};
+use crate::cluster::Topology;
 
 /// What a client wants of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +15,8 @@ pub enum GroupWant {
         /// The message; without one this only waits until no other client is in the middle of a
         /// sequence, and reports the number of the last message.
         message: Option<Payload>,
+        /// How its blocks travel; without one as the cluster file says.
+        topology: Option<Topology>,
         /// What the client intends to do next.
         then: Then,
     },

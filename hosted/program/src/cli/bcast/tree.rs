@@ -19,6 +19,7 @@ use crate::cli::output::Output;
 use crate::transfer::Cutter;
 use weft::client::{ClientError, GroupListener, GroupSpeaker};
 use weft::clock::now_ns;
+use weft::cluster::Topology;
 use weft::explain::Code;
 use weft::node::control::{GroupReceived, GroupRefused, PAYLOAD_LEN_MAX, Refused};
 
@@ -38,6 +39,8 @@ pub(super) fn send(arguments: &Arguments, from: u16, output: Output) -> Result<(
     let group = &arguments.group;
     let speaker = GroupSpeaker::begin(client, group, (stream, &marker), timeout);
     let mut speaker = speaker.map_err(Failure::new)?;
+    let topology = arguments.topology.as_deref().map(str::parse::<Topology>).transpose();
+    speaker.set_topology(topology.map_err(Failure::new)?);
     let (mut messages, mut last, mut sent) = (0, 0, 0);
     loop {
         if batch.is_last {
