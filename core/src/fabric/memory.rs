@@ -57,6 +57,28 @@ pub trait WordMemory {
     /// # Panics
     /// When there is no such region.
     fn words(&self, region: Region) -> Words<'_>;
+
+    /// Copies all of `words` to `into`, which is as long, faster than word by word; whether it did.
+    /// Ordered as [`Words::copy_out`].
+    fn copy_out_long(&self, words: Words<'_>, into: &mut [u8]) -> bool {
+        let _ = (words, into);
+        false
+    }
+
+    /// Copies `bytes` to all of `words`, as long as they are, faster than word by word; whether it
+    /// did. Ordered as [`Words::copy_in`].
+    fn copy_in_long(&self, words: Words<'_>, bytes: &[u8]) -> bool {
+        let _ = (words, bytes);
+        false
+    }
+}
+
+/// From how many bytes on a copy is long.
+const LONG: usize = 2048;
+
+/// The bytes of a long copy that are whole words; none of a short one, or from within a word.
+const fn whole_words(offset: u32, len: usize) -> Option<usize> {
+    if len < LONG || !offset.is_multiple_of(8) { None } else { Some(len - len % 8) }
 }
 
 impl<M: WordMemory> Memory for M {
@@ -72,12 +94,26 @@ impl<M: WordMemory> Memory for M {
 
     #[inline]
     fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
-        self.words(region).copy_out(offset as usize, into);
+        let (words, at) = (self.words(region), offset as usize);
+        if let Some(whole) = whole_words(offset, into.len()) {
+            let (long, rest) = into.split_at_mut(whole);
+            if self.copy_out_long(words.range(at, whole), long) {
+                return words.copy_out(at + whole, rest);
+            }
+        }
+        words.copy_out(at, into);
     }
 
     #[inline]
     fn copy_in(&self, region: Region, offset: u32, bytes: &[u8]) {
-        self.words(region).copy_in(offset as usize, bytes);
+        let (words, at) = (self.words(region), offset as usize);
+        if let Some(whole) = whole_words(offset, bytes.len()) {
+            let (long, rest) = bytes.split_at(whole);
+            if self.copy_in_long(words.range(at, whole), long) {
+                return words.copy_in(at + whole, rest);
+            }
+        }
+        words.copy_in(at, bytes);
     }
 
     #[inline]

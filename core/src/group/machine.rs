@@ -303,7 +303,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     pub fn standing(&self, group: GroupId, root: Grank) -> Option<Standing> {
         let group = self.groups.get(usize::from(group.0))?.as_ref()?;
         let stream = group.streams.get(root.index()).filter(|_| root.0 < group.members.count)?;
-        Some(stream.standing())
+        Some(stream.standing(&group.members))
     }
 
     /// From whom this member receives the entries of `root`; none at the root, and of one that was

@@ -171,6 +171,8 @@ pub struct Standing {
     pub released: Position,
     /// Released by all members; known to the root alone.
     pub stable: Position,
+    /// At the root: the hindmost of the members that acknowledge to it.
+    pub hindmost: Option<Grank>,
 }
 
 /// The counters of this incarnation.

@@ -363,8 +363,10 @@ impl<const PEERS: usize> Stream<PEERS> {
         below.min_by_key(|grank| self.acks[grank.index()].released)
     }
 
-    pub(super) const fn standing(&self) -> Standing {
-        Standing { held: self.own(), released: self.note.released, stable: self.stable }
+    pub(super) fn standing(&self, members: &Members) -> Standing {
+        let hindmost = self.hindmost(members).filter(|_| members.me == self.root);
+        let (held, released) = (self.own(), self.note.released);
+        Standing { held, released, stable: self.stable, hindmost }
     }
 
     /// Whether everything that was sent was received and released here.

@@ -113,7 +113,7 @@ fn message(len: usize) -> Vec<u8> {
 /// GT-14: small ones down the tree, long ones in blocks.
 #[test]
 fn messages_of_every_length_reach_all_members() {
-    for spread in [Spread::Flat, Spread::Pipeline] {
+    for spread in Spread::ALL {
         let (net, config, regions) = net(spread);
         let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
         join(&mut members);
@@ -134,6 +134,30 @@ fn messages_of_every_length_reach_all_members() {
             seq += 1;
         }
         assert_eq!(seq, 9);
+    }
+}
+
+/// GT-4: how blocks travel is in the entry.
+#[test]
+fn messages_that_travel_in_different_ways_are_under_way_at_once() {
+    for first in Spread::ALL {
+        let (net, config, regions) = net(first);
+        let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+        join(&mut members);
+        let sent = message(64);
+        let (fabric, groups) = &mut members[3];
+        for spread in Spread::ALL.into_iter().filter(|spread| *spread != first) {
+            groups.set_spread(WORLD, spread).unwrap();
+            groups.broadcast(fabric, WORLD, 0, &sent).unwrap();
+        }
+        run(&mut members);
+        for member in &mut members[..3] {
+            let (messages, _) = take(member);
+            assert_eq!(messages.len(), 4, "{first:?}");
+            assert!(messages.iter().all(|(_, bytes)| *bytes == sent));
+        }
+        run(&mut members);
+        assert!(members.iter().all(|(_, groups)| groups.is_idle(WORLD)), "{first:?}");
     }
 }
 

@@ -292,6 +292,32 @@ fn gt6_a_group_is_timed_beside_copies_and_its_schedule_is_counted() {
     }
 }
 
+/// Members as processes have the same rows, and the model names trees for a cluster file.
+#[test]
+fn gt3_members_are_processes_too_and_the_model_chooses_trees() {
+    let arguments = ["bench", "group", "--json", "--processes", "--rounds", "1"];
+    let output = weft(&[&arguments[..], &["--members", "3", "--bytes", "8,64K"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    assert_eq!(report["are_processes"], true);
+    let rows = report["rows"].as_array().expect("rows");
+    let timed = rows.iter().filter(|row| row["what"] == "copied_out");
+    assert!(timed.clone().all(|row| row["p50_ns"].as_f64() > Some(0.0)), "{report}");
+    assert_eq!(timed.count(), 2);
+    let output = weft(&["bench", "group", "--model", "--json", "--rounds", "1", "--members", "3"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let model = last_line(&output.stdout);
+    assert!(model["latency"].as_u64().is_some_and(|it| (1..=63).contains(&it)), "{model}");
+    for row in model["rows"].as_array().expect("rows") {
+        let least = ["serial", "binary", "fibonacci", "pipe"]
+            .map(|tree| row[format!("{tree}_ns")].as_f64().unwrap_or(f64::NAN))
+            .into_iter()
+            .fold(f64::INFINITY, f64::min);
+        let chosen = row["chosen"].as_str().expect("a topology");
+        assert_eq!(row[format!("{chosen}_ns")].as_f64(), Some(least), "{row}");
+    }
+}
+
 #[test]
 fn a_length_that_no_group_sends_is_refused() {
     for (option, value) in [("--bytes", "7"), ("--bytes", "4X"), ("--members", "1")] {

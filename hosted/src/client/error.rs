@@ -8,6 +8,7 @@ use crate::explain::{Code, Explain};
 use crate::node::control::{GroupRefused, Refused};
 use crate::packet::PacketError;
 use crate::runtime_dir::{FindError, RuntimeDirError};
+use crate::shm::SegmentError;
 
 /// Why a client's request failed.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,9 @@ pub enum ClientError {
         /// How many are under way.
         under_way: usize,
     },
+    /// Memory for a message cannot be made, or that of the node cannot be mapped.
+    #[error("memory for messages: {0}")]
+    Memory(#[source] SegmentError),
     /// The node refused the request.
     #[error(fmt = fmt_refused)]
     Refused {
@@ -168,7 +172,10 @@ fn fmt_group(rank: u16, why: &GroupRefused, f: &mut fmt::Formatter<'_>) -> fmt::
                 "not all members of the group have entered the barrier with node {rank} in time"
             )
         }
-        GroupRefused::TooLong => f.write_str("the message is longer than the window"),
+        GroupRefused::TooLong { limit } => {
+            write!(f, "the message is longer than the window, {limit} bytes")
+        }
+        GroupRefused::NotSealed(why) => write!(f, "this is not the memory of a message: {why}"),
     }
 }
 
@@ -179,7 +186,8 @@ impl GroupRefused {
             Self::Left => Code::Standing,
             Self::Opening | Self::Waiting => Code::Timeout,
             Self::WindowFull { .. } => Code::WindowFull,
-            Self::TooLong => Code::MessageTooLong,
+            Self::TooLong { .. } => Code::MessageTooLong,
+            Self::NotSealed(_) => Code::Protocol,
         }
     }
 
@@ -201,7 +209,11 @@ impl GroupRefused {
                 "run `weft group barrier` for every member; an entry stands, so try again"
                     .to_owned()
             }
-            Self::TooLong => "split it, or raise group.blocks or group.block_len".to_owned(),
+            Self::TooLong { .. } => "split it, or raise group.blocks or group.block_len".to_owned(),
+            Self::NotSealed(_) => {
+                "send memory of `SealedDraft::finish`, and run the same build of weft everywhere"
+                    .to_owned()
+            }
         }
     }
 }
@@ -217,6 +229,7 @@ impl Explain for ClientError {
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => Code::MessageTooLong,
             Self::Unreachable { .. } => Code::NodeUnreachable,
             Self::Full { .. } => Code::Busy,
+            Self::Memory(_) => Code::Memory,
             Self::Refused { reason, .. } => match reason {
                 Refused::ComponentLost | Refused::NoComponent | Refused::GivenUp => {
                     Code::ComponentLost
@@ -256,6 +269,9 @@ impl Explain for ClientError {
             }
             Self::Unreachable { .. } => "run `weft status` to see which nodes run".to_owned(),
             Self::Full { .. } => "take an answer first, then ask again".to_owned(),
+            Self::Memory(_) => {
+                "free memory, or raise the limit of this process or container".to_owned()
+            }
             Self::Refused { rank, reason } => match reason {
                 Refused::ComponentLost => {
                     "check which messages arrived, then try again: the next component is starting"

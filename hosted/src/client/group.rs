@@ -2,13 +2,22 @@
 //!
 //! As for broadcasts ([`Speaker`](super::Speaker), [`Listener`](super::Listener)), a lost component
 //! is no error: the next one is asked.
+//!
+//! No byte of a message goes through a socket. A message is sent as a descriptor of sealed memory,
+//! which the node copies into its window; it is received from that window, which the client maps
+//! for reading.
 
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use super::{Client, ClientError, is_loss, millis};
+use super::{Client, ClientError, SLACK, is_loss, millis};
 use crate::clock::Deadline;
 use crate::cluster::Topology;
-use crate::node::control::{GroupOutcome, GroupReceived, GroupWant, Outcome, Payload, Then, Want};
+use crate::node::control::{
+    GroupDone, GroupOutcome, GroupReceived, GroupRun, GroupWant, Outcome, Payload, Then, Want,
+};
+use crate::shm::{ReadOnlyMapping, SealedDraft, SegmentError};
 
 impl Client {
     /// Enters the next barrier of `group` for the node, and waits until all live members have; its
@@ -17,9 +26,9 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn group_barrier(&mut self, group: &str, timeout: Duration) -> Result<u64, ClientError> {
-        match self.ask_group(group, &GroupWant::Barrier, timeout)? {
-            GroupOutcome::Left { number } => Ok(number),
-            other => Err(self.out_of_place(&Outcome::Group(other))),
+        match self.ask_group(group, &GroupWant::Barrier, &[], timeout)? {
+            (GroupOutcome::Left { number }, _) => Ok(number),
+            (other, _) => Err(self.out_of_place(&Outcome::Group(other))),
         }
     }
 
@@ -28,11 +37,12 @@ impl Client {
         &mut self,
         group: &str,
         what: &GroupWant,
+        fds: &[BorrowedFd<'_>],
         timeout: Duration,
-    ) -> Result<GroupOutcome, ClientError> {
+    ) -> Result<(GroupOutcome, Vec<OwnedFd>), ClientError> {
         let deadline = Deadline::after(timeout);
         loop {
-            match self.ask_group_once(group, what.clone(), deadline.remaining()) {
+            match self.ask_group_once(group, what.clone(), fds, deadline.remaining()) {
                 Err(error) if is_loss(&error) && !deadline.has_passed() => {}
                 answer => return answer,
             }
@@ -43,12 +53,15 @@ impl Client {
         &mut self,
         group: &str,
         what: GroupWant,
+        fds: &[BorrowedFd<'_>],
         timeout: Duration,
-    ) -> Result<GroupOutcome, ClientError> {
+    ) -> Result<(GroupOutcome, Vec<OwnedFd>), ClientError> {
         let (group, timeout_ms) = (group.to_owned(), millis(timeout));
-        match self.ask(Want::Group { group, timeout_ms, what }, timeout)? {
-            Outcome::Group(outcome) => Ok(outcome),
-            other => Err(self.out_of_place(&other)),
+        let deadline = Deadline::after(timeout.saturating_add(SLACK));
+        self.request_with(Want::Group { group, timeout_ms, what }, fds, deadline)?;
+        match self.answer_with(deadline)? {
+            (Outcome::Group(outcome), fds) => Ok((outcome, fds)),
+            (other, _) => Err(self.out_of_place(&other)),
         }
     }
 }
@@ -87,7 +100,7 @@ impl GroupSpeaker {
         let (group, marker) = (group.to_owned(), marker.to_vec());
         let mut speaker = Self { client, group, tag, marker, topology: None, last: 0 };
         let then = speaker.go_on();
-        speaker.last = speaker.ask(None, then, timeout)?;
+        speaker.last = speaker.ask(then, timeout)?;
         Ok(speaker)
     }
 
@@ -101,9 +114,24 @@ impl GroupSpeaker {
     /// # Errors
     /// [`ClientError`].
     pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<u64, ClientError> {
+        let sealed = seal(message).map_err(ClientError::Memory)?;
+        self.send_sealed(sealed.as_fd(), message.len() as u64, timeout)
+    }
+
+    /// As [`Self::send`], the `len` bytes of sealed memory ([`SealedDraft`]).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn send_sealed(
+        &mut self,
+        message: BorrowedFd<'_>,
+        len: u64,
+        timeout: Duration,
+    ) -> Result<u64, ClientError> {
         let deadline = Deadline::after(timeout);
         loop {
-            let sent = self.ask_once(Some(message), self.go_on(), deadline.remaining());
+            let message = Some((message, len));
+            let sent = self.ask_once(message, self.go_on(), deadline.remaining());
             match sent {
                 Err(error) if is_loss(&error) && !deadline.has_passed() => {}
                 sent => {
@@ -112,9 +140,9 @@ impl GroupSpeaker {
                 }
             }
             let then = self.go_on();
-            let last = self.ask(None, then, deadline.remaining())?;
+            let last = self.ask(then, deadline.remaining())?;
             // Its entry is all of it: if that was written, it was sent.
-            if last > self.last && message.len() <= Self::SHORT_MAX {
+            if last > self.last && len <= Self::SHORT_MAX as u64 {
                 self.last = last;
                 return Ok(last);
             }
@@ -126,46 +154,52 @@ impl GroupSpeaker {
     /// # Errors
     /// [`ClientError`].
     pub fn end(mut self, timeout: Duration) -> Result<(), ClientError> {
-        self.ask(None, Then::Rest, timeout).map(drop)
+        self.ask(Then::Rest, timeout).map(drop)
     }
 
     fn go_on(&self) -> Then {
         Then::GoOn { marker: Payload(self.marker.clone()) }
     }
 
-    fn want(&self, message: Option<&[u8]>, then: Then) -> GroupWant {
-        let message = message.map(|bytes| Payload(bytes.to_vec()));
-        GroupWant::Send { tag: self.tag, message, topology: self.topology, then }
+    const fn want(&self, len: Option<u64>, then: Then) -> GroupWant {
+        GroupWant::Send { tag: self.tag, len, topology: self.topology, then }
     }
 
-    fn ask(
-        &mut self,
-        message: Option<&[u8]>,
-        then: Then,
-        timeout: Duration,
-    ) -> Result<u64, ClientError> {
-        let want = self.want(message, then);
-        let answer = self.client.ask_group(&self.group, &want, timeout);
+    /// Asks for the turn, or ends it.
+    fn ask(&mut self, then: Then, timeout: Duration) -> Result<u64, ClientError> {
+        let want = self.want(None, then);
+        let answer = self.client.ask_group(&self.group, &want, &[], timeout);
         self.sent(answer)
     }
 
     fn ask_once(
         &mut self,
-        message: Option<&[u8]>,
+        message: Option<(BorrowedFd<'_>, u64)>,
         then: Then,
         timeout: Duration,
     ) -> Result<u64, ClientError> {
-        let want = self.want(message, then);
-        let answer = self.client.ask_group_once(&self.group, want, timeout);
+        let want = self.want(message.map(|(_, len)| len), then);
+        let fds: Vec<_> = message.into_iter().map(|(fd, _)| fd).collect();
+        let answer = self.client.ask_group_once(&self.group, want, &fds, timeout);
         self.sent(answer)
     }
 
-    fn sent(&self, answer: Result<GroupOutcome, ClientError>) -> Result<u64, ClientError> {
+    fn sent(
+        &self,
+        answer: Result<(GroupOutcome, Vec<OwnedFd>), ClientError>,
+    ) -> Result<u64, ClientError> {
         match answer? {
-            GroupOutcome::Sent { last } => Ok(last),
-            other => Err(self.client.out_of_place(&Outcome::Group(other))),
+            (GroupOutcome::Sent { last }, _) => Ok(last),
+            (other, _) => Err(self.client.out_of_place(&Outcome::Group(other))),
         }
     }
+}
+
+/// The memory of a message.
+fn seal(message: &[u8]) -> Result<OwnedFd, SegmentError> {
+    let mut draft = SealedDraft::create("weft-message", message.len() as u64)?;
+    draft.write_all(message).map_err(|error| SegmentError::unwritten(&error))?;
+    draft.finish()
 }
 
 /// The receiving side of a group at one node. Each member has one listener at a time.
@@ -173,15 +207,17 @@ impl GroupSpeaker {
 pub struct GroupListener {
     client: Client,
     group: String,
-    /// The last message that was processed, which the next request reports.
-    done: Option<(u16, u64)>,
+    /// Where the messages lie; mapped by the first receive.
+    hold: Option<ReadOnlyMapping>,
+    /// What was processed last, which the next request reports.
+    done: Option<GroupDone>,
 }
 
 impl GroupListener {
     /// Receives in `group` at the client's node.
     #[must_use]
     pub fn new(client: Client, group: &str) -> Self {
-        Self { client, group: group.to_owned(), done: None }
+        Self { client, group: group.to_owned(), hold: None, done: None }
     }
 
     /// The next of `root`, or of any other member; none by the end of `timeout`. It is given again
@@ -195,16 +231,56 @@ impl GroupListener {
         root: Option<u16>,
         timeout: Duration,
     ) -> Result<Option<GroupReceived>, ClientError> {
+        let deadline = Deadline::after(timeout);
+        if self.hold.is_none() {
+            self.hold = Some(self.map(timeout)?);
+        }
         let want = GroupWant::Receive { root, process: std::process::id(), done: self.done };
-        match self.client.ask_group(&self.group, &want, timeout)? {
-            GroupOutcome::Received(received) => Ok(received),
-            other => Err(self.client.out_of_place(&Outcome::Group(other))),
+        match self.client.ask_group(&self.group, &want, &[], deadline.remaining())? {
+            (GroupOutcome::Received(received), _) => Ok(received),
+            (other, _) => Err(self.client.out_of_place(&Outcome::Group(other))),
         }
     }
 
-    /// The next request reports message `seq` of `root` as processed.
-    pub const fn note_processed(&mut self, root: u16, seq: u64) {
-        self.done = Some((root, seq));
+    /// Maps the memory in which messages lie, for reading.
+    fn map(&mut self, timeout: Duration) -> Result<ReadOnlyMapping, ClientError> {
+        let (granted, fds) = self.client.ask_group(&self.group, &GroupWant::Hold, &[], timeout)?;
+        let (GroupOutcome::Hold { bytes }, Some(fd)) = (&granted, fds.first()) else {
+            return Err(self.client.out_of_place(&Outcome::Group(granted)));
+        };
+        let len = usize::try_from(*bytes).unwrap_or(usize::MAX);
+        ReadOnlyMapping::new(fd.as_fd(), len).map_err(ClientError::Memory)
+    }
+
+    /// Copies the bytes of `run` out of the node's memory, behind `into`. They stand still until
+    /// the run is processed.
+    ///
+    /// # Errors
+    /// [`ClientError`] if it does not lie in that memory.
+    pub fn copy_out(&self, run: &GroupRun, into: &mut Vec<u8>) -> Result<(), ClientError> {
+        for (at, len) in &run.parts {
+            let (at, len, start) = (*at as usize, *len as usize, into.len());
+            let hold = self.hold.as_ref().filter(|hold| at + len <= 8 * hold.word_count());
+            let Some(hold) = hold else {
+                let received = GroupOutcome::Received(Some(GroupReceived::Run(run.clone())));
+                return Err(self.client.out_of_place(&Outcome::Group(received)));
+            };
+            into.resize(start + len, 0);
+            hold.copy_out(at, &mut into[start..]);
+        }
+        Ok(())
+    }
+
+    /// The next request reports `received` as processed.
+    pub fn note_processed(&mut self, received: &GroupReceived) {
+        let done = match received {
+            GroupReceived::Run(run) => (run.origin, run.seq, run.end()),
+            GroupReceived::Abandoned { root, seq } => (*root, *seq, u64::MAX),
+            // It stays true.
+            GroupReceived::RootLost { .. } => return,
+        };
+        let (origin, seq, through) = done;
+        self.done = Some(GroupDone { origin, seq, through });
     }
 
     /// Reports what was processed, and ends: the next listener goes on behind it.
@@ -212,12 +288,12 @@ impl GroupListener {
     /// # Errors
     /// [`ClientError`].
     pub fn end(mut self, timeout: Duration) -> Result<(), ClientError> {
-        let Some((root, _)) = self.done else { return Ok(()) };
-        let want = GroupWant::Receive { root: Some(root), process: 0, done: self.done };
+        let Some(GroupDone { origin, .. }) = self.done else { return Ok(()) };
+        let want = GroupWant::Receive { root: Some(origin), process: 0, done: self.done };
         // A component that is lost meanwhile gives it again, unless the next one has this report.
         let deadline = Deadline::after(timeout);
         loop {
-            match self.client.ask_group_once(&self.group, want.clone(), Duration::ZERO) {
+            match self.client.ask_group_once(&self.group, want.clone(), &[], Duration::ZERO) {
                 Err(error) if is_loss(&error) && !deadline.has_passed() => {}
                 ended => return ended.map(drop),
             }

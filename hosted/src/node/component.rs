@@ -515,7 +515,7 @@ impl Component {
             }
             ToComponent::Request { ticket, what } => {
                 self.serves = true;
-                self.request(ticket, what, now_ns)?;
+                self.request(ticket, (what, fds), now_ns)?;
             }
             ToComponent::Execute { number, marker } => {
                 self.serves = true;

@@ -29,7 +29,8 @@ pub use broadcast::{
 pub use counters::CounterStatus;
 pub use fault::Fault;
 pub use group::{
-    GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupStatus, GroupWant, RootStatus,
+    GroupDone, GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupRun, GroupStatus,
+    GroupWant, GroupWindow, RootStatus,
 };
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
@@ -245,9 +246,6 @@ impl Want {
         match self {
             Self::Put { messages, .. } | Self::Broadcast { messages, .. } => {
                 messages.iter().map(|message| message.0.len()).sum()
-            }
-            Self::Group { what: GroupWant::Send { message: Some(message), .. }, .. } => {
-                message.0.len()
             }
             Self::LoadScript { image } => image.0.len(),
             _ => 0,

@@ -31,6 +31,7 @@ mod watch;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -157,7 +158,7 @@ struct Supervisor {
     /// Frames and entries that had no receiver at this node.
     refusals: Refusals,
     /// Requests that arrived while no component was ready.
-    parked: VecDeque<(Ticket, ToComponent)>,
+    parked: VecDeque<(Ticket, ToComponent, Vec<OwnedFd>)>,
     restarts: u64,
     starts: Starts,
     isolation_note: IsolationNote,

@@ -1,4 +1,4 @@
-//! Long copies between two mappings, by the processor's own instruction.
+//! Long copies between mappings and private memory, by the processor's own instruction.
 //!
 //! Relaxed loads and stores move eight bytes each, and no compiler joins them: a third of memcpy's
 //! speed at 4 KiB and three quarters at 1 MiB. A block of a group, or a part of a tensor, is as
@@ -20,22 +20,60 @@ const WORDS_MIN: usize = 256;
 #[inline]
 pub(super) fn copy(to: &[AtomicU64], from: &[AtomicU64]) -> bool {
     assert_eq!(to.len(), from.len(), "a copy has one length");
-    if to.len() < WORDS_MIN {
+    // SAFETY: both runs are mapped and as long while they are borrowed, and `to` is writable, since
+    // it was lent as atomics.
+    unsafe { move_words(to.as_ptr().cast_mut().cast(), from.as_ptr().cast(), to.len()) }
+}
+
+/// As [`copy`], to private bytes.
+///
+/// # Panics
+/// When the two differ in length.
+#[inline]
+pub(super) fn copy_out(into: &mut [u8], from: &[AtomicU64]) -> bool {
+    assert_eq!(into.len(), size_of_val(from), "a copy has one length");
+    // SAFETY: `from` is mapped while it is borrowed, and `into` is borrowed alone and as long.
+    unsafe { move_words(into.as_mut_ptr(), from.as_ptr().cast(), from.len()) }
+}
+
+/// As [`copy`], from private bytes.
+///
+/// # Panics
+/// When the two differ in length.
+#[inline]
+pub(super) fn copy_in(to: &[AtomicU64], bytes: &[u8]) -> bool {
+    assert_eq!(bytes.len(), size_of_val(to), "a copy has one length");
+    // SAFETY: `to` is mapped while it is borrowed and writable, since it was lent as atomics, and
+    // `bytes` are as long.
+    unsafe { move_words(to.as_ptr().cast_mut().cast(), bytes.as_ptr(), to.len()) }
+}
+
+/// Copies `count` words, unless they are few; whether it did.
+///
+/// # Safety
+/// So many words must be mapped at both places during the call, and be writable at `to`. Bytes that
+/// Rust reads or writes meanwhile must be atomics.
+#[inline]
+unsafe fn move_words(to: *mut u8, from: *const u8, count: usize) -> bool {
+    if count < WORDS_MIN {
         return false;
     }
     // SYNC: words-publish. What was stored before is seen no later than what is copied here.
     fence(Ordering::Release);
-    let is_copied = copy_string(to, from);
+    // SAFETY: as this function demands.
+    let is_copied = unsafe { move_string(to, from, count * size_of::<u64>()) };
     // SYNC: words-publish. What is loaded behind this is at least as new as what was copied.
     fence(Ordering::Acquire);
     is_copied
 }
 
+/// # Safety
+/// `len` bytes must be mapped at both places during the call, and be writable at `to`. Bytes that
+/// Rust reads or writes meanwhile must be atomics.
 #[cfg(target_arch = "x86_64")]
-fn copy_string(to: &[AtomicU64], from: &[AtomicU64]) -> bool {
-    // SAFETY: both runs are mapped and at least `size_of_val(to)` bytes long while they are
-    // borrowed, and `to` is writable, since it was lent as atomics. Other threads and processes
-    // may write both meanwhile: Rust's memory model makes that undefined for its own non-atomic
+unsafe fn move_string(to: *mut u8, from: *const u8, len: usize) -> bool {
+    // SAFETY: the bytes are mapped and writable, as demanded. Other threads and processes may write
+    // shared ones meanwhile: Rust's memory model makes that undefined for its own non-atomic
     // accesses, of which there is none here. The instruction's accesses are the processor's, each
     // of at least a byte, which is all that F-3 promises of a write or read. As assembly that may
     // touch any memory it is not moved over the fences around it, and the processor lets no store
@@ -44,17 +82,19 @@ fn copy_string(to: &[AtomicU64], from: &[AtomicU64]) -> bool {
     unsafe {
         std::arch::asm!(
             "rep movsb",
-            inout("rcx") size_of_val(to) => _,
-            inout("rdi") to.as_ptr() => _,
-            inout("rsi") from.as_ptr() => _,
+            inout("rcx") len => _,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
             options(nostack, preserves_flags),
         );
     }
     true
 }
 
+/// # Safety
+/// None is needed.
 #[cfg(not(target_arch = "x86_64"))]
-const fn copy_string(_to: &[AtomicU64], _from: &[AtomicU64]) -> bool {
+const unsafe fn move_string(_to: *mut u8, _from: *const u8, _len: usize) -> bool {
     false
 }
 
@@ -77,6 +117,18 @@ mod tests {
             let expected = if range.contains(&(at as usize)) { at } else { u64::MAX };
             assert_eq!(word.load(Ordering::Relaxed), expected);
         }
+    }
+
+    #[test]
+    fn long_runs_of_private_bytes_go_in_and_come_out() {
+        let bytes: Vec<u8> = (0..8 * WORDS_MIN).map(|at| at as u8).collect();
+        let words: Vec<_> = (0..WORDS_MIN + 2).map(|_| AtomicU64::new(u64::MAX)).collect();
+        let (range, mut out) = (1..=WORDS_MIN, vec![0; bytes.len()]);
+        let is_copied = copy_in(&words[range.clone()], &bytes);
+        assert_eq!(copy_out(&mut out, &words[range]), is_copied);
+        assert_eq!(out == bytes, is_copied);
+        let ends = [&words[0], &words[WORDS_MIN + 1]];
+        assert!(ends.iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! if the kernel has no futex for us (a sandbox) or if the page cannot be touched any more.
 
 use rustix::fs::SealFlags;
+use std::io;
+
 use rustix::io::Errno;
 
 use super::Segment;
@@ -53,6 +55,11 @@ pub enum SegmentError {
 }
 
 impl SegmentError {
+    /// A segment that cannot be written.
+    pub(crate) fn unwritten(error: &io::Error) -> Self {
+        Self::Os { call: "write", errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+    }
+
     /// Names the call for an errno, to be used with `map_err`.
     pub(super) fn os(call: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::Os { call, errno }

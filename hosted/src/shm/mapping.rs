@@ -93,10 +93,16 @@ impl ReadOnlyMapping {
     pub fn copy_out(&self, offset: usize, out: &mut [u8]) {
         let end = offset.checked_add(out.len()).expect("range ends within the address space");
         assert!(end <= self.pages.len(), "range {offset}..{end} of {} bytes", self.pages.len());
-        let mut at = offset;
-        let mut rest = out;
+        let (mut at, mut rest) = (offset, out);
         if offset.is_multiple_of(Segment::WORD_LEN) {
-            let source = &words_of(&self.pages)[offset / Segment::WORD_LEN..];
+            let (first, whole) = (offset / Segment::WORD_LEN, rest.len() / Segment::WORD_LEN);
+            let (len, words) = (whole * Segment::WORD_LEN, words_of(&self.pages));
+            if bulk::copy_out(&mut rest[..len], &words[first..first + whole]) {
+                (at, rest) = (at + len, &mut rest[len..]);
+            }
+        }
+        if at.is_multiple_of(Segment::WORD_LEN) {
+            let source = &words_of(&self.pages)[at / Segment::WORD_LEN..];
             let mut whole = rest.chunks_exact_mut(Segment::WORD_LEN);
             for (chunk, word) in whole.by_ref().zip(source) {
                 chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());

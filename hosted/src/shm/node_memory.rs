@@ -18,7 +18,7 @@ use std::sync::atomic::{Ordering, fence};
 use weft_core::fabric::{Access, Layout, Region, RegionSpec, WordMemory, Words};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Bell, Mapping, ReadOnlyMapping, Segment, SegmentError};
+use super::{Bell, Mapping, ReadOnlyMapping, Segment, SegmentError, bulk};
 
 /// The segments of one node.
 #[derive(Debug)]
@@ -92,6 +92,17 @@ impl NodeMemory {
             .map(|segment| duplicate(segment.writable_fd()))
             .collect::<Result<_, _>>()
             .map(Grant)
+    }
+
+    /// One region, for reading.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    ///
+    /// # Panics
+    /// If the layout has no such region: a bug of the caller.
+    pub fn read_only(&self, region: Region) -> Result<OwnedFd, SegmentError> {
+        self.regions[usize::from(region.0)].read_only_fd()
     }
 
     /// What `peer` has a right to.
@@ -169,6 +180,16 @@ impl WordMemory for OwnMemory {
     #[inline]
     fn words(&self, region: Region) -> Words<'_> {
         Words(self.regions[usize::from(region.0)].words())
+    }
+
+    #[inline]
+    fn copy_out_long(&self, words: Words<'_>, into: &mut [u8]) -> bool {
+        bulk::copy_out(into, words.0)
+    }
+
+    #[inline]
+    fn copy_in_long(&self, words: Words<'_>, bytes: &[u8]) -> bool {
+        bulk::copy_in(words.0, bytes)
     }
 }
 

@@ -1,6 +1,5 @@
 //! One member: its endpoint, and the progress that it reports to the others.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use weft_core::decision::Decision;
@@ -9,6 +8,7 @@ use weft_core::fabric::{Fabric, Memory};
 use weft_core::group::{Chunk, Delivery, GroupId, Groups, SendError};
 use weft_core::ids::{Incarnation, Peer, Term};
 
+use super::board::GroupBoard;
 use super::{GroupCell, messages, warm_up};
 use crate::crew::{INCARNATION, meet, take_seat};
 use crate::error::BenchError;
@@ -16,7 +16,8 @@ use crate::figure::Samples;
 use crate::seat::Seat;
 use weft::clock::now_ns;
 use weft::node::NodeGroups;
-use weft::shm::{NodeMemory, Wait};
+use weft::process::Pidfd;
+use weft::shm::{Grant, Wait};
 
 const ALL: GroupId = GroupId(0);
 const ROOT: Peer = Peer(0);
@@ -44,57 +45,6 @@ impl Manner {
     }
 }
 
-/// What the members show one another, each in cache lines of its own.
-#[derive(Debug)]
-pub(super) struct GroupBoard {
-    shown: Vec<ShownProgress>,
-    /// The last member has stopped.
-    is_struck: AtomicBool,
-    /// Its removal is decided.
-    is_decided: AtomicBool,
-    pub(super) over: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct ShownProgress {
-    /// The last message delivered, and when.
-    delivered: AtomicU64,
-    delivered_ns: AtomicU64,
-    /// Bytes received of the present one.
-    received: AtomicU64,
-}
-
-impl GroupBoard {
-    pub(super) fn new(members: u16) -> Self {
-        let shown = (0..members).map(|_| ShownProgress::default()).collect();
-        let flag = || AtomicBool::new(false);
-        Self { shown, is_struck: flag(), is_decided: flag(), over: flag() }
-    }
-
-    /// The members that receive and have not stopped.
-    fn receivers(&self) -> &[ShownProgress] {
-        let struck = usize::from(self.is_struck.load(Ordering::Acquire));
-        &self.shown[1..self.shown.len() - struck]
-    }
-
-    /// When the last member delivered message `seq`, once all have.
-    fn delivered_by_all(&self, seq: u64) -> Option<u64> {
-        let others = self.receivers();
-        let all = others.iter().all(|shown| shown.delivered.load(Ordering::Acquire) >= seq);
-        let times = others.iter().map(|shown| shown.delivered_ns.load(Ordering::Relaxed));
-        all.then(|| times.max().unwrap_or_default())
-    }
-
-    fn is_received(&self, bytes: u64) -> bool {
-        self.receivers().iter().all(|shown| shown.received.load(Ordering::Acquire) >= bytes)
-    }
-
-    fn last(&self) -> Peer {
-        Peer(u16::try_from(self.shown.len() - 1).unwrap_or(u16::MAX))
-    }
-}
-
 /// The mark of a block: the number of its message, and where in it the block begins.
 const fn mark(seq: u64, offset: u64) -> [u8; 8] {
     (seq << 40 ^ offset).to_le_bytes()
@@ -114,15 +64,15 @@ pub(super) struct GroupMember {
 }
 
 impl GroupMember {
-    /// Member `me` over `memory`, connected with all others.
+    /// Member `me` over its own memory, connected with no other yet.
     pub(super) fn new(
-        me: u16,
+        me: Peer,
         plan: &Plan,
-        memory: &[NodeMemory],
+        own: &Grant,
         wait: Wait,
+        guarded: Vec<(Peer, Pidfd)>,
     ) -> Result<Self, BenchError> {
-        let own = memory[usize::from(me)].grant_owner()?;
-        let mut seat = take_seat(plan, Peer(me), &own, wait, Vec::new())?;
+        let mut seat = take_seat(plan, me, own, wait, guarded)?;
         let (config, at) = plan.groups().ok_or(NO_GROUP)?;
         let members: Vec<_> = (0..plan.layout().peers()).map(Peer).collect();
         let fabric = seat.endpoint.fabric();
@@ -131,25 +81,35 @@ impl GroupMember {
         groups.open(fabric, ALL, &members).map_err(|error| refused(&error))?;
         let begun = seat.endpoint.begin_groups(groups);
         debug_assert!(begun.is_ok(), "no peer is admitted yet");
-        for (peer, theirs) in (0..).map(Peer).zip(memory).filter(|(peer, _)| peer.0 != me) {
-            let grant = theirs.grant(plan.layout(), Peer(me))?;
-            meet(&mut seat, plan.layout(), peer, &grant, None)?;
-        }
         let sizes = config.sizes();
         let (block_len, eager) = (sizes.block_len as usize, usize::from(sizes.eager));
         Ok(Self { seat, block_len, eager, sent: 0, own: Vec::new(), has_removed: false })
     }
 
+    /// Connects with `peer`.
+    pub(super) fn meet(
+        &mut self,
+        plan: &Plan,
+        peer: Peer,
+        grant: &Grant,
+    ) -> Result<(), BenchError> {
+        meet(&mut self.seat, plan.layout(), peer, grant, None)
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.seat.endpoint.me()
+    }
+
     pub(super) fn index(&self) -> usize {
-        self.seat.endpoint.me().index()
+        self.peer().index()
     }
 
     /// Receives until it is over, or until this member is struck.
     pub(super) fn serve(&mut self, board: &GroupBoard) -> Result<(), BenchError> {
         self.seat.vigil.begin(PATIENCE);
-        while !board.over.load(Ordering::Relaxed) {
+        while !board.is_over() {
             self.poll()?;
-            if board.is_decided.load(Ordering::Acquire) {
+            if board.is_decided() {
                 self.remove(board)?;
             }
             let Some(chunk) = self.next()? else {
@@ -159,7 +119,7 @@ impl GroupMember {
             let is_last_member = self.seat.endpoint.me() == board.last();
             let is_struck = is_last_member && Manner::of(chunk.tag) == Manner::Struck;
             if is_struck && chunk.offset >= chunk.message_len / 2 {
-                board.is_struck.store(true, Ordering::Release);
+                board.note_struck();
                 return Ok(());
             }
             self.receive(&chunk, board)?;
@@ -206,12 +166,10 @@ impl GroupMember {
         }
         let released = groups.release(fabric, chunk.receipt);
         debug_assert!(released.is_ok(), "it was handed out just now");
-        let shown = &board.shown[self.index()];
         let end = if chunk.is_last { 0 } else { chunk.offset + u64::from(chunk.len) };
-        shown.received.store(end, Ordering::Release);
+        board.note_received(self.index(), end);
         if chunk.is_last {
-            shown.delivered_ns.store(now_ns(), Ordering::Relaxed);
-            shown.delivered.store(chunk.seq, Ordering::Release);
+            board.note_delivered(self.index(), chunk.seq, now_ns());
         }
         Ok(())
     }
@@ -228,28 +186,29 @@ impl GroupMember {
             self.step(board)?;
         }
         for cell in &mut *cells {
-            for (manner, course) in
-                [(Manner::InPlace, &mut cell.in_place), (Manner::CopiedOut, &mut cell.copied_out)]
-            {
-                course.add(self.measure(board, cell.bytes, manner)?);
-            }
+            let (in_place, calls) = self.measure(board, cell.bytes, Manner::InPlace)?;
+            let (copied_out, _) = self.measure(board, cell.bytes, Manner::CopiedOut)?;
+            cell.in_place.add(in_place);
+            cell.copied_out.add(copied_out);
+            cell.call.add(calls);
         }
         // Last, since a member is removed by it.
         let long = cells.iter_mut().filter(|cell| cell.bytes >= RESUMED_WINDOWS * window);
-        let longest = long.max_by_key(|cell| cell.bytes).filter(|_| board.shown.len() > 2);
+        let longest = long.max_by_key(|cell| cell.bytes).filter(|_| board.last() > Peer(1));
         longest.map_or(Ok(()), |cell| self.resume(board, cell))
     }
 
+    /// From the call to the last delivery, and how long the calls of short messages take.
     fn measure(
         &mut self,
         board: &GroupBoard,
         bytes: usize,
         manner: Manner,
-    ) -> Result<Samples, BenchError> {
-        let mut samples = Samples::default();
+    ) -> Result<(Samples, Samples), BenchError> {
+        let (mut samples, mut calls) = (Samples::default(), Samples::default());
         let uncounted = warm_up(bytes);
         for number in 0..uncounted + messages(bytes) {
-            let began = self.begin(bytes, manner)?;
+            let (began, returned) = self.begin(bytes, manner)?;
             let mut written = if bytes <= self.eager { bytes } else { 0 };
             while written < bytes {
                 let more = self.write(written, bytes)?;
@@ -259,13 +218,14 @@ impl GroupMember {
             let ended = self.await_delivery(board)?;
             if number >= uncounted {
                 samples.push(ended.saturating_sub(began), 1);
+                calls.push(returned - began, 1);
             }
             // The acknowledgements of this message are no part of the next one.
             while !self.is(|groups| groups.is_idle(ALL))? {
                 self.step(board)?;
             }
         }
-        Ok(samples)
+        Ok((samples, calls))
     }
 
     /// Sends one message, in the middle of which a member is removed.
@@ -276,10 +236,10 @@ impl GroupMember {
             let more = self.write(written, cell.bytes)?;
             written += more;
             // What the others have and wait for is what the window still holds of the struck one.
-            let is_stuck = more == 0 && board.is_struck.load(Ordering::Acquire);
+            let is_stuck = more == 0 && board.is_struck();
             if decided.is_none() && is_stuck && board.is_received(written as u64) {
                 decided = Some((now_ns(), written));
-                board.is_decided.store(true, Ordering::Release);
+                board.note_decided();
                 self.remove(board)?;
             }
             self.step(board)?;
@@ -296,8 +256,9 @@ impl GroupMember {
         Ok(())
     }
 
-    /// Begins a message of `bytes`, and sends it whole if it travels with its entry; when that was.
-    fn begin(&mut self, bytes: usize, manner: Manner) -> Result<u64, BenchError> {
+    /// Begins a message of `bytes`, and sends it whole if it travels with its entry; when the call
+    /// began and returned.
+    fn begin(&mut self, bytes: usize, manner: Manner) -> Result<(u64, u64), BenchError> {
         self.seat.vigil.begin(PATIENCE);
         self.own.resize(bytes.max(self.own.len()), 0x5A);
         self.sent += 1;
@@ -313,9 +274,9 @@ impl GroupMember {
             true => groups.broadcast(fabric, ALL, tag, &self.own[..bytes]),
             false => groups.begin(fabric, ALL, tag, bytes as u64),
         };
-        let seq = seq.map_err(refused)?;
+        let (seq, returned) = (seq.map_err(refused)?, now_ns());
         debug_assert_eq!(seq, self.sent, "every message of this root has the next number");
-        Ok(began)
+        Ok((began, returned))
     }
 
     /// Writes blocks into the window as far as it has room; how many bytes.
@@ -344,7 +305,7 @@ impl GroupMember {
 
     fn step(&mut self, board: &GroupBoard) -> Result<(), BenchError> {
         self.poll()?;
-        if board.over.load(Ordering::Relaxed) {
+        if board.is_over() {
             return Err(BenchError::OutOfStep("a member has ended"));
         }
         self.seat.vigil.idle()

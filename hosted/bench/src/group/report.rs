@@ -134,6 +134,8 @@ fn steps(members: u16, cell: &GroupCell) -> Option<GroupRow> {
 pub struct GroupReport {
     /// By members and bytes.
     pub rows: Vec<GroupRow>,
+    /// Whether each member was a process of its own; else a thread.
+    pub are_processes: bool,
     /// Who the rival was, or why there is none and what to do.
     pub rival: String,
     /// The machine.
@@ -168,7 +170,7 @@ impl GroupReport {
             judge("resumed within 2 x the rest", 2.0, of(GroupWhat::Resume), to_limit),
             verdict::noise(&host),
         ];
-        Self { rows, rival, host, verdicts }
+        Self { rows, are_processes: false, rival, host, verdicts }
     }
 }
 
@@ -220,7 +222,8 @@ impl fmt::Display for GroupReport {
                 or_none(row.ratio_to_rival, 2),
             )?;
         }
-        writeln!(f, "\nrival: {}\n", self.rival)?;
+        let members = if self.are_processes { "processes" } else { "threads" };
+        writeln!(f, "\nmembers: {members}\nrival: {}\n", self.rival)?;
         self.verdicts.iter().try_for_each(|verdict| writeln!(f, "{verdict}"))
     }
 }

@@ -52,6 +52,9 @@ enum Subject {
     /// The work that is counted; started by the benchmark itself, and for profilers.
     #[command(hide = true)]
     CountedWork(CountedWork),
+    /// A member of the benchmark of groups; started by the benchmark itself.
+    #[command(hide = true)]
+    GroupMember,
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
@@ -136,6 +139,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Wheel(arguments) => wheel::run(arguments, output),
         Subject::Detect(arguments) => detect::run(arguments, output),
         Subject::Group(arguments) => group::run(arguments, output),
+        Subject::GroupMember => weft_bench::group::run_member().map_err(Failure::new),
         Subject::Member(arguments) => member::run(arguments, output),
         Subject::MemberProgram(arguments) => member::run_program(arguments),
         Subject::Writer => weft_bench::run_writer().map_err(Failure::new),

@@ -14,7 +14,7 @@ use super::survey::Survey;
 use weft::client::Client;
 use weft::cluster::NamedGroup;
 use weft::explain::{Code, Explain as _};
-use weft::node::control::{GroupPart, GroupStatus, RootStatus};
+use weft::node::control::{GroupPart, GroupStatus, GroupWindow, RootStatus};
 
 /// Arguments of `weft group`.
 #[derive(Debug, Args)]
@@ -139,19 +139,30 @@ fn lines(group: &Listed<'_>) -> String {
     });
     let rows: String = rows.collect();
     if !rows.is_empty() {
-        let (node, root, held, delivered, by_all) =
-            ("node", "root", "held here", "delivered", "by all");
+        let titles = ["held here", "delivered", "by all", "window", "hindmost"];
+        let [held, delivered, by_all, window, hindmost] = titles;
         text.push_str(&format!(
-            "{node:>4}  {root:>6} {held:>11} {delivered:>11} {by_all:>11}\n{rows}"
+            "node  {:>6} {held:>11} {delivered:>11} {by_all:>11} {window:>13} {hindmost:>8}\n{rows}",
+            "root"
         ));
     }
     text
 }
 
 fn row(node: u16, root: &RootStatus) -> String {
-    let RootStatus { root, held, delivered, by_all } = root;
-    let by_all = by_all.map_or_else(|| "-".to_owned(), |seq| seq.to_string());
-    format!("{node:>4}  {root:>6} {held:>11} {delivered:>11} {by_all:>11}\n")
+    let RootStatus { root, held, delivered, by_all, window } = root;
+    let or_none = |word: Option<String>| word.unwrap_or_else(|| "-".to_owned());
+    let by_all = or_none(by_all.map(|seq| seq.to_string()));
+    // Messages, then blocks, of how many there is room for.
+    let room = |it: &GroupWindow| {
+        format!("{}/{} {}/{}", it.entries, it.entries_max, it.blocks, it.blocks_max)
+    };
+    let hindmost = window.filter(|it| it.entries > 0).and_then(|it| it.hindmost);
+    let (room, hindmost) = (window.as_ref().map(room), hindmost.map(|rank| rank.to_string()));
+    let (room, hindmost) = (or_none(room), or_none(hindmost));
+    format!(
+        "{node:>4}  {root:>6} {held:>11} {delivered:>11} {by_all:>11} {room:>13} {hindmost:>8}\n"
+    )
 }
 
 fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {

@@ -236,29 +236,34 @@ struct Ear {
 impl Ear {
     /// Receives to the end of the broadcast, or until it is abandoned.
     fn hear(mut self) -> Result<TreeReceived, DemoError> {
-        let mut joiner = Joiner::default();
+        let (mut joiner, mut message) = (Joiner::default(), Vec::new());
         let mut received = TreeReceived { rank: self.rank, ..TreeReceived::default() };
         let (mut last_ns, mut silent) = (now_ns(), Deadline::after(PATIENCE));
         loop {
             if self.traffic.is_over() {
                 return Err(DemoError::Interrupted);
             }
-            let message = match self.listener.listen(Some(self.root), LOOK_EVERY)? {
-                Some(GroupReceived::Message(message)) => message,
-                Some(GroupReceived::Abandoned { root, seq }) => {
-                    self.listener.note_processed(root, seq);
+            let Some(heard) = self.listener.listen(Some(self.root), LOOK_EVERY)? else {
+                if silent.has_passed() {
+                    return Err(self.silence());
+                }
+                continue;
+            };
+            message.clear();
+            match &heard {
+                GroupReceived::Run(run) => self.listener.copy_out(run, &mut message)?,
+                GroupReceived::Abandoned { .. } => {
+                    self.listener.note_processed(&heard);
                     continue;
                 }
-                Some(GroupReceived::RootLost { .. }) => {
+                GroupReceived::RootLost { .. } => {
                     received.is_abandoned = true;
                     break;
                 }
-                None if silent.has_passed() => return Err(self.silence()),
-                None => continue,
-            };
-            let piece = joiner.join(&message.payload.0);
+            }
+            let piece = joiner.join(&message);
             let piece = piece.map_err(|error| DemoError::Stopped(error.to_string()))?;
-            self.listener.note_processed(message.origin, message.seq);
+            self.listener.note_processed(&heard);
             self.progress.received[usize::from(self.rank)].fetch_add(1, Ordering::Relaxed);
             let at_ns = now_ns();
             let silence_us = (at_ns - last_ns) / 1_000;

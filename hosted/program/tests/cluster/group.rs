@@ -201,3 +201,79 @@ fn gt17_short_messages_are_numbered_without_a_gap_across_the_kills_of_their_root
     }
     speaker.end(PATIENCE).expect("it runs");
 }
+
+/// GT-4: how blocks travel is the choice of their sender; entries travel as the file says.
+#[test]
+fn gt4_files_travel_as_their_senders_say() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 4, &format!("{SMALL}group.topology = \"fibonacci\"\n{CALM}"));
+    let long = FILE.repeat(8);
+    let file = place.file("long.bin", &long);
+    for topology in ["auto", "serial", "pipe", "binary", "fibonacci", "pipeline"] {
+        let receivers: Vec<_> = [0, 1, 3].map(|node| receive(&place, "all", 2, node)).into();
+        place.weft(&format!("bcast --tree {file} --from 2 --topology {topology} --name t")).done();
+        for heard in heard(receivers) {
+            assert_eq!(heard["sha256"], digest(&long), "{topology}: {heard}");
+        }
+    }
+    for line in ["--tree README.md --from 2 --topology ring", "--neb x --from 2 --topology pipe"] {
+        place.weft(&format!("bcast {line} --name t --json")).refused(2, "usage");
+    }
+    let file = place.file("bad.toml", "nodes = 3\ngroup.topology = \"ring\"\n");
+    let refused = place.weft(&format!("check {file} --json")).refused(10, "cluster_file");
+    assert!(refused.contains("group.topology is \"ring\", but must be \"auto\""), "{refused}");
+    nodes.assert_unharmed();
+}
+
+#[test]
+fn what_cannot_be_sent_or_received_is_refused_with_its_cause() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 3, &format!("{SMALL}{CALM}"));
+    let folder = place.runtime_dir().display().to_string();
+    for (line, status, code, cause) in [
+        (format!("{folder} --from 0"), 24, "input_unreadable", "is a directory"),
+        ("/proc/self/mem --from 0".to_owned(), 24, "input_unreadable", "cannot be read"),
+        (format!("{folder}/none --from 0"), 22, "input_missing", "No such file"),
+        ("/dev/null --from 7".to_owned(), 15, "node_out_of_range", "no node 7"),
+        ("--receive --node 7".to_owned(), 15, "node_out_of_range", "no node 7"),
+        ("--receive --node 1 --origin 1".to_owned(), 2, "usage", "the receiving node itself"),
+        ("--receive --node 1 --origin 9".to_owned(), 2, "usage", "node 9 is no member"),
+        ("/dev/null --from 0 --group x".to_owned(), 2, "usage", "its groups are all"),
+    ] {
+        let refused = place.weft(&format!("bcast --tree {line} --name t --json"));
+        let refused = refused.refused(status, code);
+        assert!(refused.contains(cause), "{line}: {refused}");
+    }
+    // Two senders of a node take turns.
+    let file = place.file("long.bin", FILE.repeat(20));
+    let first = place.start(&format!("bcast --tree {file} --from 0 --timeout 60 --name t"), "");
+    eventually("it has its turn", || come(&nodes, 0, 0).0 > 4);
+    let line = "bcast --tree --from 0 --timeout 0.3 --name t --json";
+    place.weft_with(line, "second").refused(30, "timeout");
+    let receivers: Vec<_> = [1, 2].map(|node| receive(&place, "all", 0, node)).into();
+    first.wait().done();
+    heard(receivers);
+    nodes.assert_unharmed();
+}
+
+/// A receiver that is gone in the middle has consumed its part; the next one begins with the next
+/// file.
+#[test]
+fn gt15_a_receiver_that_is_gone_in_the_middle_holds_up_no_other_file() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 2, &format!("{SMALL}{CALM}"));
+    let long = FILE.repeat(40);
+    let file = place.file("long.bin", &long);
+    let gone = receive(&place, "all", 0, 1);
+    let sender = place.start(&format!("bcast --tree {file} --from 0 --timeout 60 --name t"), "");
+    eventually("it has received", || come(&nodes, 1, 0).1 > 2);
+    gone.signal(Signal::KILL);
+    drop(gone);
+    let next = receive(&place, "all", 0, 1);
+    sender.wait().done();
+    place.weft_with("bcast --tree --from 0 --name t", "the next").done();
+    let heard = next.wait().object();
+    assert_eq!(heard["sha256"], digest(b"the next"), "{heard}");
+    assert!(heard["passed_over"].as_u64() > Some(0), "{heard}");
+    nodes.assert_unharmed();
+}

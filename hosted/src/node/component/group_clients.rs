@@ -4,6 +4,9 @@
 //!   request ─▶ [ line ] ─▶ tried in each pass ─▶ done, or refused past its deadline
 //! ```
 //!
+//! No byte of a message goes through a socket: a client sends sealed memory, and receives where in
+//! the memory of its node a message lies, which it may read.
+//!
 //! A client has its turn to send until it rests or leaves; if it leaves in the middle, its abort
 //! marker is sent before the next one has its turn. What a client receives stays where it lies
 //! until the client reports it as processed, so the next client, or the next incarnation, is given
@@ -11,22 +14,25 @@
 //! component: receivers of their files wait until their timeout then.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
 
-use weft_core::group::{Delivery, Grank, GroupId};
+use weft_core::group::{Chunk, Delivery, Grank, GroupId, Standing};
 use weft_core::ids::{Peer, Rank};
 
 use super::Component;
 use super::groups::GroupError;
-use crate::cluster::Topology;
+use crate::cluster::{self, Topology};
 use crate::node::control::{
-    DeliveredMessage, GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupStatus, GroupWant,
-    Outcome, PAYLOAD_LEN_MAX, Payload, Refused, RootStatus, Then,
+    GroupDone, GroupOutcome, GroupPart, GroupReceived, GroupRefused, GroupRun, GroupStatus,
+    GroupWant, GroupWindow, Outcome, Refused, RootStatus, Then,
 };
 use crate::node::link::Ticket;
 use crate::node::puts::Answer;
+use crate::shm::SealedBytes;
 
-/// The most requests in line.
+/// The most requests in line, and how many of them may have memory.
 const LINE_MAX: usize = 256;
+const MEMORIES_MAX: usize = 64;
 
 /// A request in line.
 #[derive(Debug)]
@@ -34,6 +40,8 @@ struct GroupJob {
     ticket: Ticket,
     id: GroupId,
     what: GroupWant,
+    /// The message of a send.
+    message: Option<SealedBytes>,
     deadline_ns: u64,
 }
 
@@ -108,8 +116,11 @@ impl Attempt {
             }
             // An earlier incarnation began a message, which is abandoned once there is room.
             GroupError::Unfinished => Self::waits(GroupRefused::WindowFull { hindmost: None }),
-            GroupError::TooLong { .. } | GroupError::ValueTooLong { .. } => {
-                Self::refused(GroupRefused::TooLong)
+            GroupError::TooLong { limit } => {
+                Self::refused(GroupRefused::TooLong { limit: limit as u64 })
+            }
+            GroupError::ValueTooLong { limit } => {
+                Self::refused(GroupRefused::TooLong { limit: u64::from(limit) })
             }
             GroupError::Left => Self::refused(GroupRefused::Left),
             GroupError::UnknownGroup
@@ -127,15 +138,22 @@ impl Component {
         &mut self,
         ticket: Ticket,
         name: &str,
-        what: GroupWant,
+        (what, fds): (GroupWant, Vec<OwnedFd>),
         deadline_ns: u64,
     ) -> Option<Answer> {
+        let line = &self.group_clients.line;
+        let memories = line.iter().filter(|job| job.message.is_some()).count();
+        let is_busy = line.len() >= LINE_MAX || memories >= MEMORIES_MAX;
         let refused = match self.group_named(name) {
-            Ok(_) if self.group_clients.line.len() >= LINE_MAX => Refused::Busy,
-            Ok(id) => {
-                self.group_clients.line.push_back(GroupJob { ticket, id, what, deadline_ns });
-                return None;
-            }
+            Ok(_) if is_busy => Refused::Busy,
+            Ok(id) => match self.message_of(&what, fds) {
+                Ok(message) => {
+                    let job = GroupJob { ticket, id, what, message, deadline_ns };
+                    self.group_clients.line.push_back(job);
+                    return None;
+                }
+                Err(refused) => Refused::Group(refused),
+            },
             Err(GroupError::NotAMember) => self.no_member(name, self.rank()),
             Err(GroupError::Left) => Refused::Group(GroupRefused::Left),
             Err(_) => {
@@ -144,6 +162,28 @@ impl Component {
             }
         };
         Some((ticket, Outcome::Refused(refused)))
+    }
+
+    /// The message of a send, in memory that its client cannot change any more.
+    fn message_of(
+        &self,
+        what: &GroupWant,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<Option<SealedBytes>, GroupRefused> {
+        let len = match what {
+            GroupWant::Send { len, .. } => *len,
+            GroupWant::Receive { .. } | GroupWant::Hold | GroupWant::Barrier => None,
+        };
+        if fds.len() != usize::from(len.is_some()) {
+            return Err(GroupRefused::NotSealed(format!("{} descriptors came with it", fds.len())));
+        }
+        let Some((len, fd)) = len.zip(fds.pop()) else { return Ok(None) };
+        let limit = self.group_window_len() as u64;
+        if len > limit {
+            return Err(GroupRefused::TooLong { limit });
+        }
+        let opened = SealedBytes::open(fd.as_fd(), len);
+        opened.map(Some).map_err(|error| GroupRefused::NotSealed(error.to_string()))
     }
 
     fn no_member(&self, name: &str, rank: Rank) -> Refused {
@@ -193,13 +233,15 @@ impl Component {
 
     fn try_group(&mut self, job: &GroupJob) -> Attempt {
         match &job.what {
-            GroupWant::Send { tag, message, topology, then } => {
-                self.try_send(job, *tag, (message.as_ref(), *topology), then)
+            GroupWant::Send { tag, topology, then, len: _ } => {
+                self.try_send(job, *tag, *topology, then)
             }
             GroupWant::Receive { root, process, done } => {
                 let reader = Reader { client: job.ticket.client, process: *process };
                 self.try_receive(job.id, root.map(Rank), reader, *done)
             }
+            // The memory is the supervisor's.
+            GroupWant::Hold => Attempt::Refused(Refused::Busy),
             GroupWant::Barrier => match self.group_arrive(job.id) {
                 Ok(_) => match self.group_leave(job.id) {
                     Some(number) => Attempt::Done(GroupOutcome::Left { number }),
@@ -214,7 +256,7 @@ impl Component {
         &mut self,
         job: &GroupJob,
         tag: u64,
-        (message, topology): (Option<&Payload>, Option<Topology>),
+        topology: Option<Topology>,
         then: &Then,
     ) -> Attempt {
         let (id, client) = (job.id, job.ticket.client);
@@ -223,7 +265,7 @@ impl Component {
             return Attempt::Waits(Outcome::Refused(Refused::OtherSender));
         }
         let has_sent = turn.is_some_and(|turn| turn.has_sent);
-        let last = match message {
+        let last = match &job.message {
             None => {
                 let me = self.rank();
                 self.group_standing(id, me).map_or(0, |standing| standing.held.entries)
@@ -231,7 +273,7 @@ impl Component {
             Some(message) => {
                 let topology = topology.unwrap_or(self.cluster.group.topology);
                 let chosen = self.group_set_topology(id, topology);
-                match chosen.and_then(|()| self.group_broadcast(id, tag, &message.0)) {
+                match chosen.and_then(|()| self.group_broadcast(id, tag, message.bytes())) {
                     Ok(seq) => seq,
                     Err(error) => return Attempt::of(error),
                 }
@@ -240,7 +282,7 @@ impl Component {
         match then {
             Then::Rest => drop(self.group_clients.turns.remove(&id)),
             Then::GoOn { marker } => {
-                let (marker, has_sent) = (marker.0.clone(), has_sent || message.is_some());
+                let (marker, has_sent) = (marker.0.clone(), has_sent || job.message.is_some());
                 let turn = Turn { client: Some(client), tag, marker, has_sent };
                 self.group_clients.turns.insert(id, turn);
             }
@@ -253,7 +295,7 @@ impl Component {
         id: GroupId,
         root: Option<Rank>,
         reader: Reader,
-        done: Option<(u16, u64)>,
+        done: Option<GroupDone>,
     ) -> Attempt {
         if let Some(root) = root {
             let group = &self.groups[usize::from(id.0)];
@@ -266,75 +308,101 @@ impl Component {
                 return Attempt::Refused(Refused::OtherReceiver { origin, process });
             }
         }
-        if let Some((root, seq)) = done {
-            self.note_processed(id, Rank(root), seq);
+        if let Some(done) = done {
+            self.note_processed(id, done);
         }
         match self.group_for(id, root, reader) {
-            Some(delivery) => {
-                let received = self.received(id, delivery);
-                Attempt::Done(GroupOutcome::Received(Some(received)))
-            }
+            Some(received) => Attempt::Done(GroupOutcome::Received(Some(received))),
             None => Attempt::Waits(Outcome::Group(GroupOutcome::Received(None))),
         }
     }
 
-    /// The client has processed message `seq` of `root`.
-    fn note_processed(&mut self, id: GroupId, root: Rank, seq: u64) {
-        let is_it = |component: &Self, delivery: &Delivery| match *delivery {
-            Delivery::Chunk(chunk) => {
-                (component.group_member(id, chunk.root), chunk.seq) == (root, seq)
+    /// The client has processed a part of a message.
+    fn note_processed(&mut self, id: GroupId, done: GroupDone) {
+        let GroupDone { origin, seq, through } = done;
+        let group = &mut self.groups[usize::from(id.0)];
+        let Some(origin) = group.grank(Rank(origin)) else { return };
+        let mut last = None;
+        group.due.retain(|delivery| match *delivery {
+            Delivery::Chunk(chunk) if (chunk.root, chunk.seq) == (origin, seq) => {
+                let is_done = chunk.offset + u64::from(chunk.len) <= through;
+                last = if is_done { Some(chunk.receipt) } else { last };
+                !is_done
             }
-            Delivery::Abandoned { root: of, seq: other } => {
-                (component.group_member(id, of), other) == (root, seq)
-            }
-            // It is true for each client that asks.
-            Delivery::RootLost { .. } => false,
-        };
-        let due = &self.groups[usize::from(id.0)].due;
-        let Some(index) = due.iter().position(|delivery| is_it(self, delivery)) else { return };
-        if let Some(Delivery::Chunk(chunk)) = self.groups[usize::from(id.0)].due.remove(index) {
-            let released = self.group_release(chunk.receipt);
+            Delivery::Abandoned { root, seq: of } => (root, of) != (origin, seq),
+            // The end of a root is given to each client that asks.
+            Delivery::Chunk(_) | Delivery::RootLost { .. } => true,
+        });
+        // That of the last part releases those before it, too.
+        if let Some(receipt) = last {
+            let released = self.group_release(receipt);
             debug_assert!(released.is_ok(), "the chunks of a root are released in its order");
         }
     }
 
     /// What `reader` is given next, which stays.
-    fn group_for(&mut self, id: GroupId, root: Option<Rank>, reader: Reader) -> Option<Delivery> {
-        let mut looked = 0;
-        loop {
-            while let Some(delivery) = self.groups[usize::from(id.0)].due.get(looked).copied() {
-                looked += 1;
-                let is_lost = matches!(delivery, Delivery::RootLost { .. });
-                let of = self.group_member(id, root_of(&delivery));
-                let is_wanted = root.map_or(!is_lost, |root| root == of);
-                let holder = self.group_clients.readers.get(&(id, of));
-                if is_wanted && holder.is_none_or(|it| it.client == reader.client) {
-                    self.group_clients.readers.insert((id, of), reader);
-                    return Some(delivery);
-                }
+    fn group_for(
+        &mut self,
+        id: GroupId,
+        root: Option<Rank>,
+        reader: Reader,
+    ) -> Option<GroupReceived> {
+        let (groups, fabric) = self.endpoint.groups()?;
+        let due = &mut self.groups[usize::from(id.0)].due;
+        // No more than the windows hold: what is not released is handed out once.
+        due.extend(std::iter::from_fn(|| groups.receive(fabric, id)));
+        let mut granks: Vec<Grank> = Vec::new();
+        for grank in self.groups[usize::from(id.0)].due.iter().map(root_of) {
+            if !granks.contains(&grank) {
+                granks.push(grank);
             }
-            let (groups, fabric) = self.endpoint.groups()?;
-            let next = groups.receive(fabric, id)?;
-            self.groups[usize::from(id.0)].due.push_back(next);
         }
+        for grank in granks {
+            let of = self.group_member(id, grank);
+            let holder = self.group_clients.readers.get(&(id, of));
+            let is_wanted = root.is_none_or(|root| root == of);
+            if !is_wanted || holder.is_some_and(|it| it.client != reader.client) {
+                continue;
+            }
+            if let Some(received) = self.next_of(id, grank, root.is_some()) {
+                self.group_clients.readers.insert((id, of), reader);
+                return Some(received);
+            }
+        }
+        None
     }
 
-    /// The reply about `delivery`.
-    fn received(&self, id: GroupId, delivery: Delivery) -> GroupReceived {
-        let root = self.group_member(id, root_of(&delivery)).0;
-        match delivery {
-            Delivery::Chunk(chunk) => {
-                let is_whole = chunk.is_last && chunk.offset == 0;
-                let len = chunk.len as usize;
-                let mut bytes = vec![0; if is_whole && len <= PAYLOAD_LEN_MAX { len } else { 0 }];
-                self.group_words(&chunk).copy_out(0, &mut bytes);
-                let payload = Payload(bytes);
-                let (origin, seq, tag) = (root, chunk.seq, chunk.tag);
-                GroupReceived::Message(DeliveredMessage { origin, seq, tag, payload })
+    /// What comes next of the member `grank`: a message once it is whole, if the window holds it.
+    fn next_of(&self, id: GroupId, grank: Grank, is_named: bool) -> Option<GroupReceived> {
+        let root = self.group_member(id, grank).0;
+        let due = &self.groups[usize::from(id.0)].due;
+        let mut of_root = due.iter().filter(|delivery| root_of(delivery) == grank);
+        let first = match *of_root.next()? {
+            Delivery::Chunk(chunk) => chunk,
+            Delivery::Abandoned { seq, .. } => return Some(GroupReceived::Abandoned { root, seq }),
+            // Without a name the others are asked for.
+            Delivery::RootLost { last, .. } => {
+                return is_named.then_some(GroupReceived::RootLost { root, last });
             }
-            Delivery::Abandoned { seq, .. } => GroupReceived::Abandoned { root, seq },
-            Delivery::RootLost { last, .. } => GroupReceived::RootLost { root, last },
+        };
+        let Chunk { seq, tag, message_len, offset, .. } = first;
+        let part = |chunk: Chunk| (chunk.at.offset, chunk.len);
+        let (mut parts, mut is_last) = (vec![part(first)], first.is_last);
+        for delivery in of_root {
+            match *delivery {
+                Delivery::Chunk(chunk) if chunk.seq == seq => {
+                    parts.push(part(chunk));
+                    is_last = chunk.is_last;
+                }
+                Delivery::Abandoned { seq: of, .. } if of == seq => {
+                    return Some(GroupReceived::Abandoned { root, seq });
+                }
+                _ => break,
+            }
         }
+        let is_due = is_last || message_len > self.group_window_len() as u64;
+        let run = GroupRun { origin: root, seq, tag, message_len, offset, parts, is_last };
+        is_due.then_some(GroupReceived::Run(run))
     }
 
     /// The groups of the cluster file, as this node sees them.
@@ -365,6 +433,14 @@ impl Component {
         let live = groups.live();
         let removed = ranks.iter().filter(|rank| !live.contains(Peer(rank.0)));
         status.removed = removed.map(|rank| rank.0).collect();
+        let cluster::Group { entries, blocks, .. } = self.cluster.group;
+        let window = |standing: &Standing| GroupWindow {
+            entries: standing.held.entries - standing.stable.entries,
+            entries_max: entries as u64,
+            blocks: standing.held.blocks - standing.stable.blocks,
+            blocks_max: blocks as u64,
+            hindmost: standing.hindmost.and_then(|grank| ranks.get(grank.index())).map(|it| it.0),
+        };
         let row = |(grank, rank): (u16, &Rank)| {
             let standing = groups.standing(id, Grank(grank)).unwrap_or_default();
             RootStatus {
@@ -372,6 +448,7 @@ impl Component {
                 held: standing.held.entries,
                 delivered: standing.released.entries,
                 by_all: (*rank == me).then_some(standing.stable.entries),
+                window: (*rank == me).then(|| window(&standing)),
             }
         };
         status.roots = (0..).zip(&ranks).map(row).collect();

@@ -37,7 +37,7 @@ impl OwnGroup {
         cluster.group.groups(cluster.nodes).into_iter().map(own).collect()
     }
 
-    fn grank(&self, rank: Rank) -> Option<Grank> {
+    pub(super) fn grank(&self, rank: Rank) -> Option<Grank> {
         let index = self.members.iter().position(|member| *member == rank)?;
         u16::try_from(index).ok().map(Grank)
     }
@@ -156,6 +156,11 @@ impl Component {
         self.endpoint.groups().is_some_and(|(groups, _)| groups.is_open(id))
     }
 
+    /// The longest message that is sent whole.
+    pub(super) const fn group_window_len(&self) -> usize {
+        self.cluster.group.blocks * self.cluster.group.block_len
+    }
+
     /// How the blocks of the next messages of this member travel.
     pub(crate) fn group_set_topology(
         &mut self,
@@ -172,7 +177,7 @@ impl Component {
         tag: u64,
         bytes: &[u8],
     ) -> Result<u64, GroupError> {
-        let limit = self.cluster.group.blocks * self.cluster.group.block_len;
+        let limit = self.group_window_len();
         // No window has room for it, ever: "the window is full" would be waited for in vain.
         if bytes.len() > limit {
             return Err(GroupError::TooLong { limit });
@@ -231,7 +236,8 @@ impl Component {
         if let Delivery::Chunk(chunk) = delivery {
             let start = into.len();
             into.resize(start + chunk.len as usize, 0);
-            self.group_words(&chunk).copy_out(0, &mut into[start..]);
+            let memory = self.endpoint.memory();
+            memory.copy_out(chunk.at.region, chunk.at.offset, &mut into[start..]);
             let released = self.group_release(chunk.receipt);
             debug_assert!(released.is_ok(), "it was just handed out");
         }

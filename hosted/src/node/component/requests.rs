@@ -1,5 +1,7 @@
 //! Requests of clients and orders of operators, as they come over the link.
 
+use std::os::fd::OwnedFd;
+
 use weft_core::ids::Rank;
 
 use super::Component;
@@ -17,7 +19,7 @@ impl Component {
     pub(super) fn request(
         &mut self,
         ticket: Ticket,
-        what: Want,
+        (what, fds): (Want, Vec<OwnedFd>),
         now_ns: u64,
     ) -> Result<(), NodeError> {
         let deadline =
@@ -52,7 +54,7 @@ impl Component {
                 Some((ticket, done))
             }
             Want::Group { group, timeout_ms, what } => {
-                self.begin_group(ticket, &group, what, deadline(timeout_ms))
+                self.begin_group(ticket, &group, (what, fds), deadline(timeout_ms))
             }
             Want::Tensor { timeout_ms, what } => self.request_tensor(ticket, what, timeout_ms)?,
             Want::Inject(Fault::Equivocate) => Some((ticket, self.equivocate())),

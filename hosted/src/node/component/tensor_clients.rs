@@ -15,7 +15,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
 use weft_core::fabric::{Fabric, Memory};
 use weft_core::ids::Rank;
 use weft_core::rendezvous::{Expect, OfferId, Received, RendezvousEvent, RequestId, Shape};
@@ -238,7 +237,7 @@ impl Component {
         while left > 0 {
             let chunk = &mut chunk[..left.min(CHUNK)];
             fabric.memory().copy_out(tensor.at.region, at, chunk);
-            draft.write_all(chunk).map_err(|error| unwritten(&error))?;
+            draft.write_all(chunk).map_err(|error| SegmentError::unwritten(&error))?;
             (at, left) = (at + chunk.len() as u32, left - chunk.len());
         }
         Ok(Some((tensor.shape, draft.finish()?)))
@@ -276,10 +275,6 @@ impl Component {
         };
         self.answer(ticket, Outcome::Refused(Refused::Tensor(why)))
     }
-}
-
-fn unwritten(error: &std::io::Error) -> SegmentError {
-    SegmentError::Os { call: "write", errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
 }
 
 fn refused(error: TensorError) -> Refused {

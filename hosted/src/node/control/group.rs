@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeliveredMessage, Payload, Then};
+use super::Then;
 use crate::cluster::Topology;
 
 /// What a client wants of a group.
@@ -12,9 +12,10 @@ pub enum GroupWant {
     Send {
         /// The application's tag of it.
         tag: u64,
-        /// The message; without one this only waits until no other client is in the middle of a
+        /// Bytes of the message, which lie in sealed memory whose descriptor comes with the
+        /// request; without a message this only waits until no other client is in the middle of a
         /// sequence, and reports the number of the last message.
-        message: Option<Payload>,
+        len: Option<u64>,
         /// How its blocks travel; without one as the cluster file says.
         topology: Option<Topology>,
         /// What the client intends to do next.
@@ -27,9 +28,11 @@ pub enum GroupWant {
         root: Option<u16>,
         /// The client's process, shown to other clients.
         process: u32,
-        /// The message that the client has processed: its member and its number.
-        done: Option<(u16, u64)>,
+        /// What the client has processed.
+        done: Option<GroupDone>,
     },
+    /// Return a descriptor of the memory in which messages lie, for reading.
+    Hold,
     /// Enter the next barrier, and leave it with all other members.
     Barrier,
 }
@@ -44,6 +47,11 @@ pub enum GroupOutcome {
     },
     /// What was received; nothing if none came in time.
     Received(Option<GroupReceived>),
+    /// The descriptor of the memory comes with this.
+    Hold {
+        /// Bytes of the memory.
+        bytes: u64,
+    },
     /// The barrier of this number was left.
     Left {
         /// The number, from 1.
@@ -55,8 +63,8 @@ pub enum GroupOutcome {
 /// processed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupReceived {
-    /// A message. One that a program has sent, and that is longer than a reply, has no bytes.
-    Message(DeliveredMessage),
+    /// A message where it lies, whole, or the next bytes of one that is longer than the window.
+    Run(GroupRun),
     /// That message will not become whole.
     Abandoned {
         /// Its member.
@@ -71,6 +79,50 @@ pub enum GroupReceived {
         /// The number of its last message; 0 if there is none.
         last: u64,
     },
+}
+
+/// Bytes of one message, in the memory of the node ([`GroupWant::Hold`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupRun {
+    /// Its member.
+    pub origin: u16,
+    /// Its number.
+    pub seq: u64,
+    /// The application's tag of it.
+    pub tag: u64,
+    /// Bytes of the whole message.
+    pub message_len: u64,
+    /// Where in the message the run begins.
+    pub offset: u64,
+    /// Where it lies, in order: offset in the memory, and bytes.
+    pub parts: Vec<(u32, u32)>,
+    /// Whether the message is whole with it.
+    pub is_last: bool,
+}
+
+impl GroupRun {
+    /// Where in the message the run ends.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset + self.parts.iter().map(|(_, len)| u64::from(*len)).sum::<u64>()
+    }
+
+    /// Whether it is the whole message.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.offset == 0 && self.is_last
+    }
+}
+
+/// What a client has processed: the node may use its memory again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupDone {
+    /// The member.
+    pub origin: u16,
+    /// The number of the message.
+    pub seq: u64,
+    /// Bytes of the message, from its beginning.
+    pub through: u64,
 }
 
 /// Why a node refuses a request about a group.
@@ -100,7 +152,12 @@ pub enum GroupRefused {
     /// Not all members have entered the barrier in time.
     Waiting,
     /// The message is longer than a client may send.
-    TooLong,
+    TooLong {
+        /// The longest, in bytes: the length of the window.
+        limit: u64,
+    },
+    /// What came with the request is not sealed memory of that length.
+    NotSealed(String),
 }
 
 /// A group, as a node sees it.
@@ -145,6 +202,21 @@ impl GroupPart {
     }
 }
 
+/// The window of a member: what not all have processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupWindow {
+    /// Messages in it.
+    pub entries: u64,
+    /// How many there may be: `group.entries`.
+    pub entries_max: u64,
+    /// Blocks of long messages in it.
+    pub blocks: u64,
+    /// How many there may be: `group.blocks`.
+    pub blocks_max: u64,
+    /// The hindmost of the members that acknowledge to this one.
+    pub hindmost: Option<u16>,
+}
+
 /// How far the messages of a member have come, as a node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootStatus {
@@ -156,4 +228,6 @@ pub struct RootStatus {
     pub delivered: u64,
     /// The last message that all members have processed; known at the member itself.
     pub by_all: Option<u64>,
+    /// What is in its window; known at the member itself.
+    pub window: Option<GroupWindow>,
 }

@@ -147,7 +147,7 @@ impl Supervisor {
         match self.broadcasts.send_queue.ask(ticket, cast) {
             Asked::Now(cast) => {
                 let what = cast.want(now_ns());
-                self.forward(ticket, ToComponent::Request { ticket, what });
+                self.forward(ticket, ToComponent::Request { ticket, what }, Vec::new());
             }
             Asked::Later => {}
             Asked::Full => self.clients.finish(ticket, Outcome::Refused(Refused::Busy)),
@@ -157,7 +157,7 @@ impl Supervisor {
     /// Cleans up after the clients that have left.
     pub(super) fn take_leave(&mut self) {
         while let Some((client, is_known_below)) = self.clients.poll_left() {
-            self.parked.retain(|(ticket, _)| ticket.client != client);
+            self.parked.retain(|(ticket, ..)| ticket.client != client);
             self.tasks.handle_left(client);
             self.forget_tensors_of(client);
             self.end_turn(client, is_known_below);
@@ -201,7 +201,7 @@ impl Supervisor {
             let next = self.broadcasts.send_queue.next(|ticket| clients.has_open(ticket));
             let Some((ticket, cast)) = next else { break };
             let what = cast.want(now_ns);
-            self.forward(ticket, ToComponent::Request { ticket, what });
+            self.forward(ticket, ToComponent::Request { ticket, what }, Vec::new());
         }
         for ticket in self.broadcasts.send_queue.take_overdue(now_ns) {
             self.clients.finish(ticket, Outcome::Refused(Refused::OtherSender));

@@ -1,6 +1,6 @@
 //! The component: its start, its messages, its end.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use weft_core::dirnet::{Announcement, Term};
@@ -297,8 +297,8 @@ impl Supervisor {
         self.obey();
         self.tell_cut();
         self.send_abort_markers();
-        for (ticket, word) in std::mem::take(&mut self.parked) {
-            self.forward(ticket, word);
+        for (ticket, word, fds) in std::mem::take(&mut self.parked) {
+            self.forward(ticket, word, fds);
         }
         self.hand_over_tensors();
         self.note_recovery();
@@ -339,9 +339,10 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn send(&mut self, word: &ToComponent) -> Result<(), SendError> {
+    pub(super) fn send(&mut self, word: &ToComponent, fds: &[OwnedFd]) -> Result<(), SendError> {
         let closed = || SendError::Packet(PacketError::Closed);
-        self.component.as_mut().ok_or_else(closed)?.send(word, &[])
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        self.component.as_mut().ok_or_else(closed)?.send(word, &fds)
     }
 
     /// Sends what there is room for on the link.

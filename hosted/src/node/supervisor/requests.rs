@@ -13,10 +13,16 @@ use super::send_queue::Cast;
 use super::{Flow, Supervisor};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
-use crate::node::control::{CHRONICLE_MAX, NodeState, NodeStatus, Outcome, Refused, Want};
+use crate::node::control::{
+    CHRONICLE_MAX, GroupOutcome, GroupRefused, GroupWant, NodeState, NodeStatus, Outcome, Refused,
+    Want,
+};
 use crate::node::im_alive::ImAlive;
 use crate::node::link::{SendError, Ticket, ToComponent};
 use crate::packet::PacketError;
+
+/// Requests with memory that wait for a component.
+const PARKED_MEMORIES_MAX: usize = 64;
 
 impl Supervisor {
     pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want, fds: Vec<OwnedFd>) -> Flow {
@@ -93,6 +99,7 @@ impl Supervisor {
                 let what = Outcome::Status(Box::new(self.status()));
                 self.clients.finish(ticket, what);
             }
+            Want::Group { what: GroupWant::Hold, .. } => self.grant_hold(ticket),
             Want::Broadcast { tag, messages, timeout_ms, then } => {
                 let deadline_ns = now_ns().saturating_add(timeout_ms.saturating_mul(1_000_000));
                 let cast = Cast { tag, messages, then, deadline_ns };
@@ -116,17 +123,44 @@ impl Supervisor {
                         return Flow::On;
                     }
                 }
-                self.forward(ticket, ToComponent::Request { ticket, what });
+                self.forward(ticket, ToComponent::Request { ticket, what }, fds);
             }
         }
         Flow::On
     }
 
+    /// Grants a client the memory in which the messages of groups lie, for reading.
+    fn grant_hold(&mut self, ticket: Ticket) {
+        let regions = super::super::plan(&self.cluster).map(|plan| {
+            let hold = plan.groups().map(|(_, at)| at.hold());
+            hold.and_then(|hold| Some((hold, plan.layout().spec(hold)?.len)))
+        });
+        let none = Refused::Group(GroupRefused::Unknown { groups: Vec::new() });
+        let granted = match regions {
+            Ok(Some((hold, len))) => {
+                self.memory.read_only(hold).map(|fd| (fd, u64::from(len))).map_err(|error| {
+                    Refused::Malformed(format!("the memory cannot be shared: {error}"))
+                })
+            }
+            Ok(None) => Err(none),
+            Err(error) => Err(Refused::Malformed(error.to_string())),
+        };
+        match granted {
+            Ok((fd, bytes)) => {
+                let what = Outcome::Group(GroupOutcome::Hold { bytes });
+                self.clients.finish_with(ticket, what, fd);
+            }
+            Err(refused) => self.clients.finish(ticket, Outcome::Refused(refused)),
+        }
+    }
+
     /// Hands a request to the component, or parks it until there is one.
-    pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent) {
+    pub(super) fn forward(&mut self, ticket: Ticket, word: ToComponent, fds: Vec<OwnedFd>) {
         let is_status = matches!(word, ToComponent::Request { what: Want::Status, .. });
         let is_crowded = self.clients.is_crowded();
-        let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word)) {
+        let parked = self.parked.iter().filter(|(.., fds)| !fds.is_empty()).count();
+        let has_place = fds.is_empty() || parked < PARKED_MEMORIES_MAX;
+        let refused = match (self.is_ready() && !is_crowded).then(|| self.send(&word, &fds)) {
             _ if self.supervision.is_isolated() => Refused::Isolated,
             _ if self.starts.has_given_up() => Refused::GivenUp,
             Some(Ok(())) if is_status => {
@@ -143,7 +177,10 @@ impl Supervisor {
             }
             None if is_crowded => Refused::Busy,
             // Not sent, so nothing of it was begun: the next component serves it.
-            Some(Err(_)) | None => return self.parked.push_back((ticket, word)),
+            Some(Err(_)) | None if has_place => {
+                return self.parked.push_back((ticket, word, fds));
+            }
+            Some(Err(_)) | None => Refused::Busy,
         };
         self.clients.finish(ticket, Outcome::Refused(refused));
     }

@@ -69,7 +69,7 @@ impl Supervisor {
                     self.refuse_tensor(waiting, why.clone());
                 }
                 let what = Want::Tensor { timeout_ms: 0, what };
-                return self.forward(ticket, ToComponent::Request { ticket, what });
+                return self.forward(ticket, ToComponent::Request { ticket, what }, Vec::new());
             }
             TensorWant::List { after } => {
                 let list = self.tensors.list(after, self.longest_tensor());

@@ -109,7 +109,8 @@ impl Intake {
         })
     }
 
-    fn pass_over<'a>(&mut self) -> Took<'a> {
+    /// Passes over a message that is none of a file.
+    pub(super) fn pass_over<'a>(&mut self) -> Took<'a> {
         self.passed_over += 1;
         Took::PassedOver
     }

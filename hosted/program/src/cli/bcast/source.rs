@@ -131,10 +131,13 @@ fn unreadable(error: &io::Error) -> Failure {
     Failure::of(Code::InputUnreadable, cause, "check the input of `weft bcast`")
 }
 
-/// Messages of one request, besides the end.
+/// Messages of one request, besides the end; one where a request carries none with it.
 const fn batch_max(message_len: usize) -> usize {
-    let fit = PAYLOAD_LEN_MAX / message_len - 1;
-    if fit < MESSAGES_MAX - 1 { fit } else { MESSAGES_MAX - 1 }
+    match (PAYLOAD_LEN_MAX / message_len).saturating_sub(1) {
+        0 => 1,
+        fit if fit < MESSAGES_MAX - 1 => fit,
+        _ => MESSAGES_MAX - 1,
+    }
 }
 
 #[cfg(test)]

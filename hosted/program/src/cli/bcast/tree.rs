@@ -1,7 +1,8 @@
 //! `weft bcast --tree`: a file along the trees of a group.
 //!
-//! The file is cut as for `--neb`, into messages of half a request, so a node buffers one message
-//! and the window holds the rest, however long the file is. All survivors receive the same messages
+//! The file is cut as for `--neb`, into messages of a block each, so the window holds many however
+//! long the file is. Each goes to the node as sealed memory, and is received from the memory of its
+//! node, which is mapped for reading: no byte of it goes through a socket. All survivors receive the same messages
 //! of a root: when it is removed in the middle, each has the same prefix, and the receive ends as
 //! `abandoned`.
 
@@ -21,13 +22,15 @@ use weft::client::{ClientError, GroupListener, GroupSpeaker};
 use weft::clock::now_ns;
 use weft::cluster::Topology;
 use weft::explain::Code;
-use weft::node::control::{GroupReceived, GroupRefused, PAYLOAD_LEN_MAX, Refused};
+use weft::node::control::{
+    DeliveredMessage, GroupReceived, GroupRefused, GroupRun, Payload, Refused,
+};
 
 pub(super) fn send(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let mut source = Source::open(arguments.file.as_deref(), timeout)?;
     let running = arguments.cluster.find()?;
-    let message_len = running.cluster.group.block_len.min(PAYLOAD_LEN_MAX / 2);
+    let message_len = running.cluster.group.block_len;
     let bar = output.progress(source.len(), "broadcasting");
     let mut cutter = Cutter::default();
     // Other senders do not wait for an input that has not begun.
@@ -126,16 +129,27 @@ impl Receiver {
         loop {
             let root = self.intake.origin().or(arguments.origin);
             let heard = self.listener.listen(root, self.timeout).map_err(Failure::new)?;
-            let message = match heard {
-                None => return Err(self.silence(arguments)),
-                Some(GroupReceived::Message(message)) => message,
-                // Its sender sends it again, or its abort marker.
-                Some(GroupReceived::Abandoned { root, seq }) => {
-                    self.listener.note_processed(root, seq);
+            let Some(heard) = heard else { return Err(self.silence(arguments)) };
+            let message = match &heard {
+                GroupReceived::Run(run) if run.is_whole() => {
+                    let mut payload = Payload(Vec::new());
+                    self.listener.copy_out(run, &mut payload.0).map_err(Failure::new)?;
+                    let GroupRun { origin, seq, tag, .. } = *run;
+                    DeliveredMessage { origin, seq, tag, payload }
+                }
+                // A program's, longer than the window: no file has such.
+                GroupReceived::Run(_) => {
+                    self.intake.pass_over();
+                    self.listener.note_processed(&heard);
                     continue;
                 }
-                Some(GroupReceived::RootLost { root, .. }) => {
-                    return Err(self.root_lost(root, running));
+                // Its sender sends it again, or its abort marker.
+                GroupReceived::Abandoned { .. } => {
+                    self.listener.note_processed(&heard);
+                    continue;
+                }
+                GroupReceived::RootLost { root, .. } => {
+                    return Err(self.root_lost(*root, running));
                 }
             };
             let took = self.intake.take(&message).map_err(broken_failure)?;
@@ -147,7 +161,7 @@ impl Receiver {
             if is_last {
                 self.sink.finish()?;
             }
-            self.listener.note_processed(message.origin, message.seq);
+            self.listener.note_processed(&heard);
             if is_given_up {
                 let cause = format!(
                     "the sender at node {} gave up after {} bytes, before the end of its file",

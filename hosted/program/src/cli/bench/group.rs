@@ -23,6 +23,15 @@ pub(super) struct GroupArguments {
     /// How often the rivals take turns.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(1, 1000))]
     rounds: u32,
+
+    /// Each member as a process of its own, as those of an MPI are, instead of a thread.
+    #[arg(long)]
+    processes: bool,
+
+    /// Measure how long a send keeps a member busy and how long a message travels, and print which
+    /// trees follow for entries: what to set group.topology and group.latency to.
+    #[arg(long, conflicts_with = "bytes")]
+    model: bool,
 }
 
 /// The longest message, so that the buffers of all members fit in memory.
@@ -38,11 +47,31 @@ fn length(word: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(arguments: &GroupArguments, output: Output) -> Result<(), Failure> {
-    let GroupArguments { members, bytes, rounds } = arguments;
+    let GroupArguments { members, bytes, rounds, processes, model } = arguments;
+    if *model {
+        return run_model(members.iter().copied().max(), *rounds, *processes, output);
+    }
     let members = if members.is_empty() { MEMBERS.to_vec() } else { members.clone() };
     let bytes = if bytes.is_empty() { BYTES.to_vec() } else { bytes.clone() };
     let bar = output.progress(members.len() as u64 * u64::from(*rounds), "measuring");
-    let report = group::run(&GroupPlan { members, bytes, rounds: *rounds }, || bar.inc(1));
+    let are_processes = *processes;
+    let plan = GroupPlan { members, bytes, rounds: *rounds, are_processes };
+    let report = group::run(&plan, || bar.inc(1));
+    bar.finish_and_clear();
+    let report = report.map_err(Failure::new)?;
+    output.finish(&report, &report.to_string());
+    Ok(())
+}
+
+fn run_model(
+    members: Option<u16>,
+    rounds: u32,
+    are_processes: bool,
+    output: Output,
+) -> Result<(), Failure> {
+    let members = members.or(MEMBERS.into_iter().max()).unwrap_or(2);
+    let bar = output.progress(u64::from(rounds), "measuring");
+    let report = group::run_model(members, rounds, are_processes, || bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());

@@ -193,7 +193,13 @@ mod tests {
                     standing,
                     removed: Vec::new(),
                     roots: [0, 1]
-                        .map(|root| RootStatus { root, held: 9, delivered: 4, by_all: None })
+                        .map(|root| RootStatus {
+                            root,
+                            held: 9,
+                            delivered: 4,
+                            by_all: None,
+                            window: None,
+                        })
                         .to_vec(),
                 })
                 .to_vec(),
