@@ -12,7 +12,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use weft_core::group::{Class, Costs, Tree};
+use weft_core::group::{Costs, Tree};
 
 use super::{GroupCell, Setting, turn};
 use crate::error::BenchError;

@@ -142,9 +142,10 @@ fn lines(group: &Listed<'_>) -> String {
         let titles = ["held here", "delivered", "by all", "window", "hindmost"];
         let [held, delivered, by_all, window, hindmost] = titles;
         text.push_str(&format!(
-            "node  {:>6} {held:>11} {delivered:>11} {by_all:>11} {window:>13} {hindmost:>8}\n{rows}",
+            "node  {:>6} {held:>11} {delivered:>11} {by_all:>11} {window:>13} {hindmost:>8}\n",
             "root"
         ));
+        text.push_str(&rows);
     }
     text
 }

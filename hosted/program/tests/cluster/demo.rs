@@ -34,6 +34,11 @@ fn an_input_of_any_length_flows_while_members_die() {
             (&12.into(), &12.into())
         );
         assert!(summary["conflicts"].as_u64().is_some_and(|count| count > 0), "{summary}");
+        let (tree, lost) = (&summary["tree"], &recovery(&summary, "node")["node"]);
+        assert_eq!(&tree["forwarder"], lost, "{summary}");
+        let survivors = tree["survivors"].as_array().expect("two survivors");
+        assert_eq!(survivors.len(), 2, "{summary}");
+        assert!(survivors.iter().all(|it| it["digest"] == survivors[0]["digest"]), "{summary}");
     }
     place.assert_nothing_left();
 }

@@ -185,6 +185,27 @@ fn gt19_a_file_arrives_whole_across_the_kills_of_sender_and_receiver() {
     }
 }
 
+/// GT-16: what the lost forwarder had not passed on comes from another.
+#[test]
+fn gt16_a_forwarder_that_is_lost_in_the_middle_costs_no_survivor_a_byte() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, 4, &format!("{SMALL}group.topology = \"pipe\"\n"));
+    let long = FILE.repeat(200);
+    let file = place.file("long.bin", &long);
+    // The root is node 3, so entries and blocks go from 0 to 1 to 2.
+    let [lost, one, two] = [0, 1, 2].map(|node| receive(&place, "all", 3, node));
+    let line = format!("bcast --tree {file} --from 3 --timeout 60 --name t --json");
+    let sender = place.start(&line, "");
+    eventually("it is in the middle", || come(&nodes, 2, 3).1 > 16);
+    place.weft("inject node 0 --name t").done();
+    let sent = sender.wait().object();
+    assert_eq!(sent["sha256"], digest(&long));
+    for heard in heard(vec![one, two]) {
+        assert_eq!((&heard["sha256"], &heard["repeated"]), (&sent["sha256"], &0.into()), "{heard}");
+    }
+    assert_ne!(lost.wait().status, Some(0));
+}
+
 /// What is short is sent once, whichever incarnation had it.
 #[test]
 fn gt17_short_messages_are_numbered_without_a_gap_across_the_kills_of_their_root() {
@@ -219,7 +240,7 @@ fn gt4_files_travel_as_their_senders_say() {
     for line in ["--tree README.md --from 2 --topology ring", "--neb x --from 2 --topology pipe"] {
         place.weft(&format!("bcast {line} --name t --json")).refused(2, "usage");
     }
-    let file = place.file("bad.toml", "nodes = 3\ngroup.topology = \"ring\"\n");
+    let file = place.file("bad.toml", "name = \"b\"\nnodes = 3\ngroup.topology = \"ring\"\n");
     let refused = place.weft(&format!("check {file} --json")).refused(10, "cluster_file");
     assert!(refused.contains("group.topology is \"ring\", but must be \"auto\""), "{refused}");
     nodes.assert_unharmed();

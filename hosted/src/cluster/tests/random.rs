@@ -39,13 +39,16 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
         Neb { slots: 1 << slots_log2, message_len, form, membership }
     });
     let named = prop::sample::select(vec![0_usize, 0, 1, 7]);
-    let group = (0_usize..=1, 3_u32..=10, 1_u32..=6, 12_u32..=20, named).prop_map(
-        |(count, entries, blocks, block_len, named)| Group {
+    let travel = (prop::sample::select(Topology::ALL.to_vec()), 1_usize..=63);
+    let group = (0_usize..=1, 3_u32..=10, 1_u32..=6, 12_u32..=20, (named, travel)).prop_map(
+        |(count, entries, blocks, block_len, (named, (topology, latency)))| Group {
             count,
             entries: 1 << entries,
             blocks: 1 << blocks,
             // The windows of several groups fit below 4 GiB as well.
             block_len: 1 << if named > 0 { block_len.min(17) } else { block_len },
+            topology,
+            latency,
             named: (0..named)
                 .map(|n| NamedGroup { name: format!("g-{n}"), members: vec![1, 0] })
                 .collect(),

@@ -2,9 +2,9 @@
 //!
 //! The file is cut as for `--neb`, into messages of a block each, so the window holds many however
 //! long the file is. Each goes to the node as sealed memory, and is received from the memory of its
-//! node, which is mapped for reading: no byte of it goes through a socket. All survivors receive the same messages
-//! of a root: when it is removed in the middle, each has the same prefix, and the receive ends as
-//! `abandoned`.
+//! node, which is mapped for reading: no byte of it goes through a socket. All survivors receive
+//! the same messages of a root: when it is removed in the middle, each has the same prefix, and the
+//! receive ends as `abandoned`.
 
 use std::time::Duration;
 
