@@ -12,6 +12,7 @@
 //!   Isolated, Released {boot} ──────────────▶ B runs no component until it is released
 //!   Free {boot} ────────────────────────────▶ A was released: what B knows is older
 //!   AskForRelease {boot} ───────────────────▶ A is isolated, also if B has forgotten that
+//!   TensorWanted, TensorHanded {number} ────▶ on one host: the memory of a tensor, as descriptor
 //!   Datagram {to, frame} ─────────────────────▶ the DIR net, to or from an I'm-Alive Task; scripts
 //! ```
 //!
@@ -43,6 +44,9 @@ pub use network::{
 pub use offer::{Offer, PairEnd};
 pub use session_message::SessionMessage;
 
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
 pub use weft_core::dirnet::Fenced;
 use weft_core::ids::{Incarnation, Peer};
 
@@ -64,6 +68,17 @@ pub struct AnnouncedIncarnation {
     pub memory: u64,
     /// The public key of its broadcasts, if they are signed.
     pub key: Option<PublicKey>,
+}
+
+/// A tensor that one node hands over to another of its host (RZ-18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOver {
+    /// The number that the source keeps it under.
+    pub number: u64,
+    /// The incarnation of the source that has lent it: a number names another tensor in another.
+    pub lent_by: u32,
+    /// The incarnation of the destination that fetches it, and its number for that.
+    pub fetched_by: (u32, u64),
 }
 
 /// An event of the bootstrap.
@@ -113,6 +128,10 @@ pub enum News {
     Free(Incarnation),
     /// It is isolated since its boot that began with this incarnation, and asks for its release.
     AskedForRelease(Incarnation),
+    /// It wants the memory of a tensor that is handed over.
+    TensorWanted(HandOver),
+    /// The memory of a tensor that this node wanted; none if it is not kept there.
+    TensorHanded(HandOver, Option<OwnedFd>),
     /// The session with the node has ended.
     Parted,
 }
@@ -149,6 +168,12 @@ pub trait Bootstrap {
 
     /// Reports to `peer` that this node is isolated since `boot`, and asks for its release.
     fn ask_for_release(&mut self, peer: Peer, boot: Incarnation);
+
+    /// Asks `peer` for the memory of a tensor that it hands over.
+    fn want_tensor(&mut self, peer: Peer, which: HandOver);
+
+    /// Hands `peer` the memory of the tensor that it wanted; none if it cannot have it.
+    fn hand_tensor(&mut self, peer: Peer, which: HandOver, memory: Option<BorrowedFd<'_>>);
 
     /// Sends frames of the DIR net, and entries of the chronicle, to the peers that are met.
     fn datagrams(&self) -> Box<dyn DatagramSender>;

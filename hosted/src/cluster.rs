@@ -57,7 +57,7 @@ pub use name::{ClusterName, ClusterNameError};
 pub use network::Network;
 pub use program::Program;
 pub use recovery::Recovery;
-pub use rendezvous::Rendezvous;
+pub use rendezvous::{Rendezvous, TensorPath};
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};
 pub use topology::Topology;
@@ -245,6 +245,21 @@ impl Cluster {
     pub fn default_named(name: ClusterName, nodes: usize) -> Result<Self, LimitError> {
         key::NODES.limit.admit(key::NODES.path, nodes as u64)?;
         Ok(Self { name, nodes, ..Self::default() })
+    }
+
+    /// Whether its nodes hand tensors over to each other: all of them are on one host.
+    #[must_use]
+    pub const fn hands_over(&self) -> bool {
+        self.network.addresses.is_empty()
+            && matches!(self.rendezvous.path, TensorPath::HandOver)
+            && self.rendezvous.pool_mib > 0
+    }
+
+    /// The longest tensor in bytes that a client sends: one that is handed over may fill the store.
+    #[must_use]
+    pub const fn longest_tensor(&self) -> u64 {
+        let rendezvous = &self.rendezvous;
+        if self.hands_over() { rendezvous.store_len() } else { rendezvous.tensor_len() as u64 }
     }
 
     /// Reads a cluster file.

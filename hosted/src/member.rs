@@ -88,7 +88,7 @@ pub use weft_core::rendezvous::{
 };
 
 pub use crate::node::{BroadcastError, Event, JoinError, PutError, TensorError, Verdict};
-pub use crate::tensor::{Element, Tensor, TensorName, TensorView, ViewError};
+pub use crate::tensor::{Element, SealedTensor, Tensor, TensorName, TensorView, ViewError};
 
 use crate::clock::Deadline;
 use crate::node::{Component, Flow, NodeError, PEERS};

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_core::rendezvous::{BadShape, Dtype, Shape};
@@ -113,30 +114,65 @@ impl<'b> TensorView<'b> {
 }
 
 /// A tensor that was received. It begins where an element of any type may.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Tensor {
     shape: Shape,
-    words: Vec<u64>,
+    bytes: Bytes,
+}
+
+/// Where its bytes are.
+#[derive(Clone, Debug)]
+enum Bytes {
+    /// In words of its own, with up to seven behind them.
+    Copied(Vec<u64>),
+    /// In the memory that its sender made, which no process changes (RZ-18).
+    HandedOver(Arc<SealedBytes>),
 }
 
 impl Tensor {
     pub(crate) const fn new(shape: Shape, words: Vec<u64>) -> Self {
-        Self { shape, words }
+        Self { shape, bytes: Bytes::Copied(words) }
+    }
+
+    pub(crate) fn handed_over(shape: Shape, memory: SealedBytes) -> Self {
+        Self { shape, bytes: Bytes::HandedOver(Arc::new(memory)) }
     }
 
     /// Its shape, its bytes and its elements.
     #[must_use]
     pub fn view(&self) -> TensorView<'_> {
         let len = self.shape.bytes() as usize;
-        TensorView { shape: self.shape, bytes: &self.words.as_bytes()[..len] }
+        let bytes = match &self.bytes {
+            Bytes::Copied(words) => &words.as_bytes()[..len],
+            Bytes::HandedOver(memory) => memory.bytes(),
+        };
+        TensorView { shape: self.shape, bytes }
     }
 
-    /// Its shape, and the words that hold its bytes: for a program that lends them on.
+    /// Its shape, and the words that hold its bytes: for a program that lends them on. What was
+    /// handed over is copied; to lend that on, keep the tensor and lend its view.
     #[must_use]
     pub fn into_parts(self) -> (Shape, Vec<u64>) {
-        (self.shape, self.words)
+        let words = match self.bytes {
+            Bytes::Copied(words) => words,
+            Bytes::HandedOver(memory) => {
+                let bytes = memory.bytes();
+                let mut words = vec![0_u64; bytes.len().div_ceil(8)];
+                words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+                words
+            }
+        };
+        (self.shape, words)
     }
 }
+
+impl PartialEq for Tensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.view() == other.view()
+    }
+}
+
+impl Eq for Tensor {}
 
 /// A tensor in memory that no process can change any more (RZ-17): its descriptor goes to other
 /// processes of this host, and each views the same bytes.

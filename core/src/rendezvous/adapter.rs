@@ -5,8 +5,8 @@ use super::ends::Ends;
 use super::key::Key;
 use super::mutants::FREED_ON_SUSPICION;
 use super::outcome::{
-    Draft, Expect, MessageRejects, OfferError, OfferId, Place, ReceiveError, RendezvousEvent,
-    RequestId, Tensor, UnknownRequest,
+    Draft, Expect, HandOver, MessageRejects, OfferError, OfferId, Place, ReceiveError,
+    RendezvousEvent, RequestId, Tensor, UnknownRequest,
 };
 use super::pool::Pool;
 use super::source::MESSAGE_LEN_MAX;
@@ -214,6 +214,28 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.send(fabric, now, name, draft).map_err(|(why, draft)| self.dropped(why, draft))
     }
 
+    /// Sends a value that the host of both ends keeps outside of this memory, by `token`: it takes
+    /// a slot and no memory, and its receiver fetches it ([`Self::poll_hand_over`], RZ-18). The
+    /// token must name no other value for as long as this incarnation runs.
+    ///
+    /// # Errors
+    /// [`OfferError`].
+    pub fn hand_over(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        (key, place): (&Key, Place),
+        value: (Shape, u64),
+    ) -> Result<OfferId, OfferError> {
+        self.check_name(key, place)?;
+        if place.parts != 1 {
+            return Err(OfferError::BadShape);
+        }
+        let stored = self.ends.source.store_elsewhere(value, (key, place));
+        self.speak(fabric, now);
+        stored.ok_or(OfferError::Full)
+    }
+
     fn dropped(&mut self, why: OfferError, draft: Draft) -> OfferError {
         self.discard(draft);
         why
@@ -350,6 +372,24 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     #[must_use]
     pub const fn has_event(&self) -> bool {
         self.ends.destination.has_event() || self.ends.source.has_event()
+    }
+
+    /// A value that the caller must fetch from the host; each once (RZ-18).
+    pub fn poll_hand_over(&mut self) -> Option<HandOver> {
+        self.ends.destination.poll_hand_over()
+    }
+
+    /// The caller has what [`Self::poll_hand_over`] named, and the receive ends with a value; or it
+    /// cannot have it, and the value stays at its source.
+    ///
+    /// # Errors
+    /// [`UnknownRequest`]: the receive has ended meanwhile, and the value is not its.
+    pub fn handle_handed_over(
+        &mut self,
+        request: RequestId,
+        is_there: bool,
+    ) -> Result<(), UnknownRequest> {
+        self.ends.destination.handle_handed_over(request, is_there)
     }
 
     /// What was dropped of the peers' messages.

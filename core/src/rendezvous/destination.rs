@@ -10,6 +10,8 @@
 //! it is out (RZ-12), and never by a clock. BUFFER_IDLE(ok) is sent once the caller has learned of
 //! the value: if this incarnation ends before, the next one is offered it again (RZ-5).
 
+mod elsewhere;
+
 use super::config::{Digest, RendezvousConfig, RendezvousRegions};
 use super::key::Key;
 use super::mutants::{ADDRESS_OF_LAYOUT, DEAD_KEEPS_LANDING, DIGEST_OF_ITSELF, RETURNED_EARLY};
@@ -43,6 +45,10 @@ struct Grant {
     shape: Option<Shape>,
     bytes: u64,
     from: At,
+    /// Of a value that the host hands over, which is then not read.
+    token: Option<u64>,
+    /// Its caller fetches it.
+    fetched: bool,
     digest: Option<u32>,
     /// The landing: none while the pool has no room, and of what came in a message.
     piece: Option<Piece>,
@@ -82,6 +88,8 @@ pub(super) struct Destination<const PEERS: usize, const SLOTS: usize> {
     due: PeerSet,
     /// Events that the caller has not polled.
     unpolled: u16,
+    /// A value may be to be fetched that the host hands over.
+    may_fetch: bool,
 }
 
 impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
@@ -95,6 +103,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             out: [0; PEERS],
             due: PeerSet::EMPTY,
             unpolled: 0,
+            may_fetch: false,
         }
     }
 
@@ -170,7 +179,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if (head.part, head.parts) != (request.place.part, request.place.parts) {
             return Err(MessageReject::BadShape);
         }
-        if head.kind == Kind::BufferRequest {
+        if head.kind == Kind::BufferRequest && !head.flags.contains(Flags::SAME_HOST) {
             self.check_address(fabric, head)?;
         }
         self.grant(slot, head);
@@ -191,13 +200,17 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     }
 
     fn grant(&mut self, slot: u16, head: &Head) {
-        let could_hold = self.pool.could_hold(head.bytes);
+        let is_handed_over = head.flags.contains(Flags::SAME_HOST);
+        let could_hold = is_handed_over || self.pool.could_hold(head.bytes);
+        self.may_fetch |= is_handed_over;
         let Some(request) = self.requests.at_mut(slot) else { return };
         request.grant = Some(Grant {
             offer: head.offer,
             shape: head.shape,
             bytes: head.bytes,
             from: At { region: Region(head.region), offset: head.offset },
+            token: head.flags.contains(Flags::SAME_HOST).then_some(head.token),
+            fetched: false,
             digest: head.flags.contains(Flags::DIGEST).then_some(head.digest),
             piece: None,
             posted: 0,
@@ -298,7 +311,9 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         let Some(handle) = self.requests.handle_at(slot) else { return };
         let Some(request) = self.requests.at_mut(slot) else { return };
         let source = request.key.source();
-        let Some(grant) = &mut request.grant else { return };
+        let Some(grant) = request.grant.as_mut().filter(|grant| grant.token.is_none()) else {
+            return;
+        };
         if grant.piece.is_none() {
             // While the pool has no room the request waits for another to be released.
             grant.piece = self.pool.lend(grant.bytes);
@@ -392,7 +407,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     pub(super) fn tensor(&self, request: RequestId) -> Option<Tensor> {
         let value = self.requests.get(request.0).ok()?;
         let is_there = value.ended == Some(Received::Value) && !value.released;
-        let grant = value.grant.as_ref().filter(|_| is_there)?;
+        let grant = value.grant.as_ref().filter(|grant| is_there && grant.token.is_none())?;
         let at = match grant.piece {
             Some(piece) => At { region: self.regions.landings, offset: self.pool.offset(piece) },
             None => self.config.place(self.regions, request.0.slot),
@@ -560,7 +575,9 @@ const fn status_of(outcome: Received) -> Status {
         Received::StepOver => Status::StepOver,
         Received::NoSpace => Status::NoSpace,
         Received::SourceReborn => Status::SourceReborn,
-        Received::TimedOut | Received::Cancelled | Received::PeerGone => Status::Cancelled,
+        Received::TimedOut | Received::Cancelled | Received::PeerGone | Received::NotHandedOver => {
+            Status::Cancelled
+        }
     }
 }
 

@@ -43,8 +43,8 @@ pub use config::{
 pub use key::{BadKey, Key};
 pub use mutants::{MUTANTS, SCENARIO_MUTANTS};
 pub use outcome::{
-    Draft, Expect, MessageReject, MessageRejects, OfferError, OfferId, Place, ReceiveError,
-    Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
+    Draft, Expect, HandOver, MessageReject, MessageRejects, OfferError, OfferId, Place,
+    ReceiveError, Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
 };
 pub use pool::{LEAVES_MAX, Piece, Pool};
 

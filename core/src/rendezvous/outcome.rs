@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::key::BadKey;
 use crate::fabric::At;
+use crate::ids::Peer;
 use crate::wire::rendezvous::{BadShape, Dtype, Handle, Shape};
 
 /// A receive, until it is released, or has ended and its memory is returned.
@@ -119,6 +120,22 @@ pub enum Received {
     StepOver,
     /// The source has no room for one more receive that waits.
     NoSpace,
+    /// The host could not hand the value over; it stays at its source.
+    NotHandedOver,
+}
+
+/// A value that the host hands over, outside of the fabric: the caller fetches it by its token, and
+/// then calls [`Adapter::handle_handed_over`](super::Adapter::handle_handed_over).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HandOver {
+    /// For which receive.
+    pub request: RequestId,
+    /// Who has it.
+    pub source: Peer,
+    /// What its source calls it.
+    pub token: u64,
+    /// What it is.
+    pub shape: Shape,
 }
 
 /// What a caller learns by [`Adapter::poll_event`](super::Adapter::poll_event).

@@ -53,6 +53,8 @@ struct Offer {
     piece: Option<Piece>,
     offset: u32,
     digest: Option<u32>,
+    /// What its host hands it over by, if it does.
+    token: Option<u64>,
     order: u64,
     /// Its step is over: it is dropped when its borrower has done with it.
     over: bool,
@@ -146,13 +148,45 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             0 => None,
             _ => Some(self.pool.lend(bytes).ok_or(OfferError::NoSpace)?),
         };
+        let handle = self.insert((shape, bytes), piece).ok_or(OfferError::Full)?;
         let offset = piece.map_or(0, |piece| self.pool.offset(piece));
-        let (phase, digest) = (Phase::Reserved, None);
-        let order = self.next_order();
-        let offer =
-            Offer { phase, name: None, shape, bytes, piece, offset, digest, order, over: false };
-        let handle = self.offers.insert(limit, offer).ok_or(OfferError::Full)?;
         Ok(Draft { offer: handle, at: At { region: self.regions.offers, offset }, bytes })
+    }
+
+    fn insert(
+        &mut self,
+        (shape, bytes): (Option<Shape>, u64),
+        piece: Option<Piece>,
+    ) -> Option<Handle> {
+        let offset = piece.map_or(0, |piece| self.pool.offset(piece));
+        let offer = Offer {
+            phase: Phase::Reserved,
+            name: None,
+            shape,
+            bytes,
+            piece,
+            offset,
+            digest: None,
+            token: None,
+            order: self.next_order(),
+            over: false,
+        };
+        self.offers.insert(self.config.sizes().slots, offer)
+    }
+
+    /// The host keeps the value, and hands it over by `token`: no memory of the pool is taken.
+    pub(super) fn store_elsewhere(
+        &mut self,
+        (shape, token): (Shape, u64),
+        (key, place): (&Key, Place),
+    ) -> Option<OfferId> {
+        let handle = self.insert((Some(shape), shape.bytes()), None)?;
+        let offer = self.offers.at_mut(handle.slot)?;
+        offer.token = Some(token);
+        offer.phase = Phase::Stored;
+        offer.name = Some(Name { key: key.clone(), place });
+        self.settle(handle.slot);
+        Some(OfferId(handle))
     }
 
     pub(super) fn discard(&mut self, draft: &Draft) {
@@ -432,7 +466,8 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     fn head_of(&self, slot: u16, offer: &Offer, request: Handle) -> Option<Head> {
         let place = offer.name.as_ref()?.place;
         let handle = self.offers.handle_at(slot)?;
-        let is_inline = offer.bytes <= u64::from(self.config.sizes().inline);
+        let fits = offer.bytes <= u64::from(self.config.sizes().inline);
+        let is_inline = offer.shape.is_none() || (fits && offer.token.is_none());
         let kind = if is_inline { Kind::TensorWrite } else { Kind::BufferRequest };
         let head = Head {
             request,
@@ -441,6 +476,9 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             bytes: offer.bytes,
             ..Head::new(kind, place.step, (place.part, place.parts))
         };
+        if let Some(token) = offer.token {
+            return Some(Head { flags: Flags::SAME_HOST, token, ..head });
+        }
         Some(match (is_inline, offer.shape, offer.digest) {
             (_, None, _) => Head { flags: Flags::DEAD, ..head },
             (true, Some(_), _) => Head { flags: Flags::INLINE, ..head },

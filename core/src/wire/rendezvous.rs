@@ -40,6 +40,8 @@ mod field {
     pub(super) const OFFER: usize = 20;
     pub(super) const BYTES: usize = 24;
     pub(super) const REGION: usize = 32;
+    /// In the place of the address.
+    pub(super) const TOKEN: usize = 32;
     pub(super) const OFFSET: usize = 36;
     pub(super) const PART: usize = 40;
     pub(super) const PARTS: usize = 44;
@@ -185,6 +187,8 @@ bitflags! {
         const INLINE = 2;
         /// `digest` is the digest of its bytes.
         const DIGEST = 4;
+        /// Its host hands it over: `token` names it there.
+        const SAME_HOST = 8;
     }
 }
 
@@ -296,6 +300,8 @@ pub struct Head {
     pub region: u8,
     /// Where in that region.
     pub offset: u32,
+    /// The name of a value that its host hands over, instead of an address.
+    pub token: u64,
     /// Which part of the value, from 0.
     pub part: u32,
     /// How many parts there are.
@@ -332,6 +338,7 @@ impl Head {
             bytes: 0,
             region: 0,
             offset: 0,
+            token: 0,
             part,
             parts,
             status: Status::Ok,
@@ -358,8 +365,12 @@ impl Head {
         put(field::REQUEST, &self.request.encode());
         put(field::OFFER, &self.offer.encode());
         put(field::BYTES, &self.bytes.to_le_bytes());
-        put(field::REGION, &[self.region]);
-        put(field::OFFSET, &self.offset.to_le_bytes());
+        if self.flags.contains(Flags::SAME_HOST) {
+            put(field::TOKEN, &self.token.to_le_bytes());
+        } else {
+            put(field::REGION, &[self.region]);
+            put(field::OFFSET, &self.offset.to_le_bytes());
+        }
         put(field::PART, &self.part.to_le_bytes());
         put(field::PARTS, &self.parts.to_le_bytes());
         put(field::STATUS, &(self.status as u16).to_le_bytes());
@@ -374,17 +385,23 @@ impl Head {
     /// [`HeadError`].
     pub fn decode(message: &[u8]) -> Result<(Self, &[u8]), HeadError> {
         let (bytes, rest) = message.split_at_checked(HEAD_LEN).ok_or(HeadError::BadHead)?;
+        let flags = Flags::from_bits(u16_at(bytes, field::FLAGS)).ok_or(HeadError::BadHead)?;
+        let (region, offset, token) = match flags.contains(Flags::SAME_HOST) {
+            true => (0, 0, u64_at(bytes, field::TOKEN)),
+            false => (bytes[field::REGION], u32_at(bytes, field::OFFSET), 0),
+        };
         let head = Self {
             kind: Kind::of(bytes[0]).ok_or(HeadError::BadHead)?,
-            flags: Flags::from_bits(u16_at(bytes, field::FLAGS)).ok_or(HeadError::BadHead)?,
+            flags,
             shape: shape_of(bytes)?,
             name_len: u16_at(bytes, field::NAME_LEN),
             step: u64_at(bytes, field::STEP).cast_signed(),
             request: Handle::decode(bytes, field::REQUEST),
             offer: Handle::decode(bytes, field::OFFER),
             bytes: u64_at(bytes, field::BYTES),
-            region: bytes[field::REGION],
-            offset: u32_at(bytes, field::OFFSET),
+            region,
+            offset,
+            token,
             part: u32_at(bytes, field::PART),
             parts: u32_at(bytes, field::PARTS),
             status: Status::of(u16_at(bytes, field::STATUS)).ok_or(HeadError::BadHead)?,
@@ -413,7 +430,9 @@ impl Head {
             _ => 0,
         };
         let flags = match self.kind {
-            Kind::BufferRequest => self.flags == Flags::DIGEST || self.flags.is_empty(),
+            Kind::BufferRequest => {
+                self.flags.is_empty() || [Flags::DIGEST, Flags::SAME_HOST].contains(&self.flags)
+            }
             Kind::TensorWrite => self.flags == Flags::DEAD || self.flags == Flags::INLINE,
             _ => self.flags.is_empty(),
         };
@@ -488,6 +507,7 @@ mod tests {
             (Head { name_len: 3, wait_ms: 10, ..head(Kind::TensorRequest) }, &b"abc"[..]),
             (lent, b""),
             (Head { flags: Flags::DIGEST, digest: 77, ..lent }, b""),
+            (Head { flags: Flags::SAME_HOST, region: 0, offset: 0, token: 1 << 40, ..lent }, b""),
             (inline, b"data"),
             (part, b"da"),
             (Head { flags: Flags::DEAD, ..value }, b""),
@@ -564,7 +584,7 @@ mod tests {
 
         #[test]
         fn a_damaged_message_is_itself_or_none(
-            which in 0..10_usize, at in 0..HEAD_LEN, byte: u8,
+            which in 0..11_usize, at in 0..HEAD_LEN, byte: u8,
         ) {
             let (head, behind) = messages()[which];
             let mut message = [&head.encode()[..], behind].concat();

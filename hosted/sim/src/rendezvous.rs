@@ -14,6 +14,7 @@
 //! differ. No liars: a rendezvous survives crashes, not lies.
 
 mod expected;
+mod host;
 mod ledger;
 mod node;
 mod small;
@@ -48,6 +49,8 @@ pub struct Meetings {
     len_max: u64,
     /// How long a receive waits at most, in microseconds.
     wait_us: u64,
+    /// Whether values are handed over by the host, too (RZ-18).
+    hands_over: bool,
     /// What the peers of an explorer do; a seed draws that.
     script: Option<Script>,
     ledger: MeetingLedger,
@@ -78,7 +81,8 @@ impl Meetings {
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = MeetingLedger::default();
-        Self { layout, config, regions, steps, len_max, wait_us, script: None, ledger }
+        let (hands_over, script) = (false, None);
+        Self { layout, config, regions, steps, len_max, wait_us, hands_over, script, ledger }
     }
 
     fn peers(&self) -> u64 {
@@ -105,7 +109,8 @@ impl Protocol for Meetings {
             lane_slots: draws.pick(&[2, 4]),
         };
         let wait_us = draws.pick(&[100, 500, 3_000]);
-        Self::new(sizes, (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us))
+        let run = Self::new(sizes, (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us));
+        Self { hands_over: draws.pick(&[false, true]), ..run }
     }
 
     fn small() -> Vec<Small<Self>> {

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weft_core::ids::{Incarnation, Peer};
 
 use super::session_message::SessionMessage;
-use super::{AnnouncedIncarnation, BootstrapEvent, Datagram, Fenced, News, Offer};
-use crate::process::Pidfd;
+use super::{AnnouncedIncarnation, BootstrapEvent, Datagram, Fenced, HandOver, News, Offer};
 
 /// Receives events, from several threads.
 pub(super) type Sink = Box<dyn Fn(BootstrapEvent) + Send + Sync>;
@@ -23,8 +23,9 @@ pub(super) trait Line {
     /// Why a message was not sent.
     type Error: Display;
 
-    /// Sends a message, with the process that it is about where descriptors can travel.
-    fn tell(&self, word: &SessionMessage, process: Option<&Pidfd>) -> Result<(), Self::Error>;
+    /// Sends a message, with the process or the memory that it is about where descriptors can
+    /// travel.
+    fn tell(&self, word: &SessionMessage, fd: Option<BorrowedFd<'_>>) -> Result<(), Self::Error>;
 
     /// Sends a message if it need not wait; fails otherwise.
     fn tell_at_once(&self, word: &SessionMessage) -> Result<(), Self::Error>;
@@ -54,8 +55,8 @@ struct Session<L> {
 impl<L: Line> Session<L> {
     /// Sends a message. A failure ends the session: the next one begins with what the peer has
     /// missed.
-    fn tell(&self, peer: Peer, word: &SessionMessage, process: Option<&Pidfd>) {
-        if let Err(error) = self.line.tell(word, process) {
+    fn tell(&self, peer: Peer, word: &SessionMessage, fd: Option<BorrowedFd<'_>>) {
+        if let Err(error) = self.line.tell(word, fd) {
             tracing::debug!(%error, peer = peer.0, "a message to a peer cannot be sent");
             self.line.shut_down();
         }
@@ -93,7 +94,7 @@ impl<L: Line> Audience<L> {
             sessions.peers.clone()
         };
         for (peer, session) in &peers {
-            session.tell(*peer, &word, announced.process.as_ref());
+            session.tell(*peer, &word, announced.process.as_ref().map(AsFd::as_fd));
         }
     }
 
@@ -134,6 +135,24 @@ impl<L: Line> Audience<L> {
 
     pub(super) fn ask_for_release(&self, peer: Peer, boot: Incarnation) {
         self.tell_one(peer, &SessionMessage::AskForRelease { boot: boot.0 });
+    }
+
+    pub(super) fn want_tensor(&self, peer: Peer, which: HandOver) {
+        self.tell_one(peer, &SessionMessage::TensorWanted(which));
+    }
+
+    /// A descriptor that cannot travel is refused, and costs no session: the kernel bounds how many
+    /// are under way.
+    pub(super) fn hand_tensor(&self, peer: Peer, which: HandOver, memory: Option<BorrowedFd<'_>>) {
+        let Some(session) = self.session(peer) else { return };
+        if let Some(memory) = memory {
+            let word = SessionMessage::TensorHanded { which, is_there: true };
+            match session.line.tell(&word, Some(memory)) {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, peer = peer.0, "a tensor is not handed over"),
+            }
+        }
+        session.tell(peer, &SessionMessage::TensorHanded { which, is_there: false }, None);
     }
 
     /// Ends the session with `peer`, if there is one; its thread leaves soon after.
@@ -202,7 +221,11 @@ impl<L: Line> Audience<L> {
         let session = Arc::new(Session { number, line });
         // A connection that has just been made has room for this.
         if let Some(announced) = &sessions.announced {
-            session.tell(peer, &SessionMessage::alive(announced), announced.process.as_ref());
+            session.tell(
+                peer,
+                &SessionMessage::alive(announced),
+                announced.process.as_ref().map(AsFd::as_fd),
+            );
         }
         sessions.peers.insert(peer, session);
         Some(number)

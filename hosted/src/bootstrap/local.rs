@@ -4,6 +4,7 @@
 //! the lower rank listens. One thread listens and reads every caller's hello; one reads each peer
 //! that was met. All of them end within a fraction of a second after the bootstrap is dropped.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +17,8 @@ use super::audience::Audience;
 use super::hello::{Hello, Refusal};
 use super::session::{self, SessionError};
 use super::{
-    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, News, Offer,
+    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, HandOver,
+    News, Offer,
 };
 use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
@@ -126,6 +128,14 @@ impl Bootstrap for LocalBootstrap {
 
     fn ask_for_release(&mut self, peer: Peer, boot: Incarnation) {
         self.shared.audience.ask_for_release(peer, boot);
+    }
+
+    fn want_tensor(&mut self, peer: Peer, which: HandOver) {
+        self.shared.audience.want_tensor(peer, which);
+    }
+
+    fn hand_tensor(&mut self, peer: Peer, which: HandOver, memory: Option<BorrowedFd<'_>>) {
+        self.shared.audience.hand_tensor(peer, which, memory);
     }
 
     fn datagrams(&self) -> Box<dyn DatagramSender> {

@@ -33,6 +33,7 @@ pub use frame::{Frame, Frames, Kind};
 pub use key::{Key, KeyError};
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::{
-    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, Hello, Offer,
+    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Datagram, DatagramSender, Fenced, HandOver,
+    Hello, Offer,
 };
 use crate::process::start_thread;
 use calling::Shared;
@@ -171,6 +173,14 @@ impl Bootstrap for NetworkBootstrap {
 
     fn ask_for_release(&mut self, peer: Peer, boot: Incarnation) {
         self.shared.audience().ask_for_release(peer, boot);
+    }
+
+    fn want_tensor(&mut self, peer: Peer, which: HandOver) {
+        self.shared.audience().want_tensor(peer, which);
+    }
+
+    fn hand_tensor(&mut self, peer: Peer, which: HandOver, memory: Option<BorrowedFd<'_>>) {
+        self.shared.audience().hand_tensor(peer, which, memory);
     }
 
     fn datagrams(&self) -> Box<dyn DatagramSender> {

@@ -1,6 +1,6 @@
 //! One connection between two nodes of a host: the handshake, then events until it ends.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
@@ -13,7 +13,6 @@ use super::hello::{Hello, Refusal};
 use super::session_message::SessionMessage;
 use crate::clock::Deadline;
 use crate::packet::{Caller, PacketError, Socket};
-use crate::process::Pidfd;
 use crate::readiness::{Readiness, await_events};
 use crate::shm::Grant;
 
@@ -92,9 +91,8 @@ impl Line for Socket {
     type Error = PacketError;
 
     /// Never waits: a peer that has left the whole socket buffer unread loses the session.
-    fn tell(&self, word: &SessionMessage, process: Option<&Pidfd>) -> Result<(), PacketError> {
-        let process: Vec<_> = process.map(AsFd::as_fd).into_iter().collect();
-        self.send(word, &process, Duration::ZERO)
+    fn tell(&self, word: &SessionMessage, fd: Option<BorrowedFd<'_>>) -> Result<(), PacketError> {
+        self.send(word, fd.as_slice(), Duration::ZERO)
     }
 
     /// A socket counts as writable while three quarters of its buffer are free; the rest is kept
@@ -123,11 +121,10 @@ pub(super) fn hear(socket: &Socket, timeout: Duration) -> Result<Option<News>, P
         Err(PacketError::TimedOut { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let process = fds.pop().map(Pidfd::from_fd).transpose();
-    let process = process.map_err(|_| PacketError::TruncatedDescriptors)?;
-    if matches!(word, SessionMessage::Alive { .. }) && process.is_none() {
+    let fd = fds.pop();
+    if fd.is_none() && word.needs_descriptor() {
         return Err(PacketError::TruncatedDescriptors);
     }
     let nonsense = || PacketError::Decode(serde::de::Error::custom("no node says such a thing"));
-    word.into_news(process).map(Some).ok_or_else(nonsense)
+    word.into_news(fd).map(Some).ok_or_else(nonsense)
 }

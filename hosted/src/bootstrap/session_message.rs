@@ -1,12 +1,14 @@
 //! The messages of a session between nodes that have met, over any transport.
 
+use std::os::fd::OwnedFd;
+
 use serde::{Deserialize, Serialize};
 use weft_core::dirnet::{FRAME_LEN, Term};
 use weft_core::ids::{Incarnation, Rank};
 
 use super::{
-    AnnouncedIncarnation, Datagram, DatagramPort, Fenced, NOTE_LEN_MAX, News, Offer, PairEnd,
-    SCRIPT_LEN_MAX,
+    AnnouncedIncarnation, Datagram, DatagramPort, Fenced, HandOver, NOTE_LEN_MAX, News, Offer,
+    PairEnd, SCRIPT_LEN_MAX,
 };
 use crate::process::Pidfd;
 use crate::signing::PublicKey;
@@ -72,6 +74,15 @@ pub enum SessionMessage {
     },
     /// A frame of the DIR net.
     Datagram(Datagram),
+    /// The receiver's component hands a tensor over to the sender's.
+    TensorWanted(HandOver),
+    /// The answer; on one host with the tensor's sealed memory, if the sender keeps it.
+    TensorHanded {
+        /// Of what.
+        which: HandOver,
+        /// Whether its memory comes with this.
+        is_there: bool,
+    },
 }
 
 impl SessionMessage {
@@ -93,15 +104,21 @@ impl SessionMessage {
         Self::Fenced { incarnation: fenced.up_to.0, decided }
     }
 
+    /// Whether it makes no sense without a descriptor, where descriptors can travel.
+    pub(super) const fn needs_descriptor(&self) -> bool {
+        matches!(self, Self::Alive { .. } | Self::TensorHanded { is_there: true, .. })
+    }
+
     /// The event that this message is to its receiver; none for a message that no node sends.
-    /// `process` is the descriptor that came with it.
+    /// `fd` is the descriptor that came with it.
     #[must_use]
-    pub fn into_news(self, process: Option<Pidfd>) -> Option<News> {
+    pub fn into_news(self, fd: Option<OwnedFd>) -> Option<News> {
         match self {
             Self::Alive { boot: 0, .. } | Self::Fenced { incarnation: 0 | u32::MAX, .. } => None,
             Self::Alive { incarnation, boot, .. } if boot > incarnation => None,
             Self::Alive { incarnation, boot, memory, key } => {
                 let (incarnation, boot) = (Incarnation(incarnation), Incarnation(boot));
+                let process = fd.map(Pidfd::from_fd).transpose().ok()?;
                 Some(News::Alive(AnnouncedIncarnation { incarnation, boot, process, memory, key }))
             }
             Self::Dead { incarnation } => Some(News::Dead(Incarnation(incarnation))),
@@ -129,6 +146,10 @@ impl SessionMessage {
             Self::Isolated { boot } => Some(News::Isolated(Incarnation(boot))),
             Self::Released { boot } => Some(News::Released(Incarnation(boot))),
             Self::Free { boot } => Some(News::Free(Incarnation(boot))),
+            Self::TensorWanted(which) => Some(News::TensorWanted(which)),
+            Self::TensorHanded { which, is_there } => {
+                Some(News::TensorHanded(which, fd.filter(|_| is_there)))
+            }
             Self::AskForRelease { boot } => Some(News::AskedForRelease(Incarnation(boot))),
         }
     }

@@ -191,6 +191,11 @@ pub(super) fn fmt_refused(
             "the store of node {rank} is full: {bytes} of {limit} bytes are taken, or reserved for \
              receives"
         ),
+        TensorRefused::Descriptors { places, open_files } => write!(
+            f,
+            "node {rank} may open {open_files} files, and has room for {places} tensors and \
+             receives among them"
+        ),
         TensorRefused::PeerGone => f.write_str(
             "the node that sends the tensor was lost or removed, and the tensor with it",
         ),
@@ -218,7 +223,9 @@ pub(super) const fn code(why: &TensorRefused) -> Code {
         TensorRefused::Left | TensorRefused::Finished => Code::Standing,
         TensorRefused::BadName(_) => Code::Key,
         TensorRefused::NotSealed(_) => Code::Protocol,
-        TensorRefused::Full { .. } | TensorRefused::NoWaiter => Code::Busy,
+        TensorRefused::Full { .. }
+        | TensorRefused::Descriptors { .. }
+        | TensorRefused::NoWaiter => Code::Busy,
         TensorRefused::TooLong { .. } => Code::MessageTooLong,
         TensorRefused::NoSpace | TensorRefused::StoreFull { .. } => Code::StoreFull,
         TensorRefused::PeerGone => Code::ComponentLost,
@@ -242,7 +249,13 @@ pub(super) fn cure(why: &TensorRefused) -> String {
             "receive them with `weft recv`, or drop them with `weft tensors cleanup --step N`; \
              `weft tensors ls` shows them"
         }
-        TensorRefused::TooLong { .. } => "split it, or raise rendezvous.pool_mib",
+        TensorRefused::TooLong { .. } => {
+            "split it, or raise rendezvous.pool_mib, or where all nodes are on one host \
+             rendezvous.store_mib"
+        }
+        TensorRefused::Descriptors { .. } => {
+            "receive tensors with `weft recv`, or start the node under a higher `ulimit -n`"
+        }
         TensorRefused::StoreFull { .. } => {
             "receive tensors with `weft recv`, drop them with `weft tensors cleanup --step N`, or \
              raise rendezvous.store_mib"

@@ -42,6 +42,7 @@ pub(super) const GROUP_TOPOLOGY: &str = "group.topology";
 pub(super) const GROUPS_NAME: &str = "groups.name";
 pub(super) const GROUPS_MEMBERS: &str = "groups.members";
 pub(super) const RENDEZVOUS: &str = "rendezvous";
+pub(super) const RENDEZVOUS_PATH: &str = "rendezvous.path";
 pub(super) const RESTART: &str = "restart";
 pub(super) const DIRNET: &str = "dirnet";
 pub(super) const DIRNET_PROFILE: &str = "dirnet.profile";
@@ -188,7 +189,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 91] = [
+pub(super) const PATHS: [&str; 92] = [
     NAME,
     NODES.path,
     WAIT,
@@ -217,6 +218,7 @@ pub(super) const PATHS: [&str; 91] = [
     RENDEZVOUS,
     RENDEZVOUS_POOL_MIB.path,
     RENDEZVOUS_STORE_MIB.path,
+    RENDEZVOUS_PATH,
     RESTART,
     RESTART_MAX.path,
     RESTART_WITHIN_S.path,

@@ -4,8 +4,30 @@ use super::ClusterError;
 use super::key;
 use super::limit::LimitError;
 use super::section::Section;
+use crate::words::words;
 
-/// The sizes of the rendezvous.
+/// How a tensor that fits into no message comes to its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TensorPath {
+    /// What a client sends is handed over where all nodes are on one host: its sealed memory
+    /// itself. All else is read.
+    #[default]
+    HandOver,
+    /// It is copied into the memory of its source, and its receiver reads it there.
+    Read,
+}
+
+words!(
+    TensorPath,
+    "rendezvous.path",
+    "\"hand_over\" or \"read\"",
+    "set rendezvous.path to \"hand_over\" to copy no tensor between the nodes of one host, or to \
+     \"read\" to copy it as between hosts",
+    HandOver = "hand_over",
+    Read = "read",
+);
+
+/// The sizes of the rendezvous, and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendezvous {
     /// `pool_mib`: MiB that a node keeps for tensors that it sends, and as many for tensors that it
@@ -14,11 +36,13 @@ pub struct Rendezvous {
     /// `store_mib`: the most MiB that a node keeps for clients, of tensors that they send and that
     /// they receive.
     pub store_mib: usize,
+    /// `path`: how tensors travel that fit into no message.
+    pub path: TensorPath,
 }
 
 impl Default for Rendezvous {
     fn default() -> Self {
-        Self { pool_mib: 0, store_mib: 1024 }
+        Self { pool_mib: 0, store_mib: 1024, path: TensorPath::default() }
     }
 }
 
@@ -32,6 +56,7 @@ impl Rendezvous {
         Ok(Self {
             pool_mib: number(&key::RENDEZVOUS_POOL_MIB, default.pool_mib)?,
             store_mib: number(&key::RENDEZVOUS_STORE_MIB, default.store_mib)?,
+            path: section.word(key::RENDEZVOUS_PATH)?.unwrap_or(default.path),
         })
     }
 
@@ -47,7 +72,7 @@ impl Rendezvous {
         (self.store_mib as u64) << 20
     }
 
-    /// The longest tensor in bytes: a piece of a pool is a power of two.
+    /// The longest tensor in bytes that is read: a piece of a pool is a power of two.
     #[must_use]
     pub const fn tensor_len(&self) -> usize {
         if self.pool_mib == 0 { 0 } else { 1 << (self.pool_mib.ilog2() + 20) }

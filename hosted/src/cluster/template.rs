@@ -111,13 +111,18 @@ latency = {group_latency}
 {groups}
 [rendezvous]
 # MiB that every node keeps for tensors that it sends by name, and as many for those that it
-# receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor is the
-# largest power of two that is not longer.
+# receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor that is read
+# is the largest power of two that is not longer.
 pool_mib = {rendezvous_pool_mib}
 
 # The most MiB of tensors that a node keeps for `weft send` and `weft recv`, as they are needed:
 # {rendezvous_store_limit}. They outlive the component.
 store_mib = {rendezvous_store_mib}
+
+# Where all nodes are on one host, "hand_over" copies nothing that `weft send` sends or
+# `Member::send_sealed` does: the memory itself goes to the receiver. With "read" it is copied there
+# as between hosts.
+path = "{rendezvous_path}"
 
 [restart]
 # A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
@@ -224,6 +229,7 @@ addresses = {addresses}
         rendezvous_pool_mib = rendezvous.pool_mib,
         rendezvous_store_limit = key::RENDEZVOUS_STORE_MIB.limit,
         rendezvous_store_mib = rendezvous.store_mib,
+        rendezvous_path = rendezvous.path,
         max_limit = key::RESTART_MAX.limit,
         max = restart.max,
         within_limit = key::RESTART_WITHIN_S.limit,

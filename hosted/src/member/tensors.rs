@@ -22,7 +22,8 @@ use weft_core::rendezvous::{Expect, OfferId, RequestId, UnknownRequest};
 
 use super::shared::Behind;
 use super::{
-    CallError, Member, MemberEnded, MemberHandle, Tensor, TensorError, TensorName, TensorView,
+    CallError, Member, MemberEnded, MemberHandle, SealedTensor, Tensor, TensorError, TensorName,
+    TensorView,
 };
 use crate::node::Component;
 
@@ -40,6 +41,21 @@ impl Member {
     ) -> Result<OfferId, TensorError> {
         let value = Some((tensor.shape(), tensor.bytes()));
         self.component.send_tensor(to, (name.edge, name.step), value)
+    }
+
+    /// As [`Self::send`]; where all nodes are on one host, nothing is copied: its receiver maps the
+    /// same memory, whatever its length, and no process can change it. The memory stays until the
+    /// receiver has it, also when `tensor` is dropped.
+    ///
+    /// # Errors
+    /// [`TensorError`]; nothing changed.
+    pub fn send_sealed(
+        &mut self,
+        to: Rank,
+        name: TensorName<'_>,
+        tensor: &SealedTensor,
+    ) -> Result<OfferId, TensorError> {
+        self.component.send_sealed(to, (name.edge, name.step), tensor)
     }
 
     /// Sends a dead tensor: its receiver learns that there is none
@@ -75,8 +91,9 @@ impl Member {
         self.component.cancel_tensor(request)
     }
 
-    /// The tensor of a receive that has ended with one, copied, once; its memory is free for the
-    /// next. Take each: what is not taken keeps its memory.
+    /// The tensor of a receive that has ended with one, once: what was handed over is mapped, all
+    /// else copied, and its memory is free for the next. Take each: what is not taken keeps its
+    /// memory, and no more than 16 are handed over at a time.
     pub fn take_tensor(&mut self, request: RequestId) -> Option<Tensor> {
         take(&mut self.component, request)
     }
@@ -101,7 +118,7 @@ impl Member {
 }
 
 fn take(component: &mut Component, request: RequestId) -> Option<Tensor> {
-    component.take_tensor(request).map(|(shape, words)| Tensor::new(shape, words))
+    component.take_tensor(request)
 }
 
 impl MemberHandle {
@@ -119,6 +136,20 @@ impl MemberHandle {
         let value = (tensor.shape(), tensor.bytes());
         let send = |it: &mut Component| it.send_tensor(to, (name.edge, name.step), Some(value));
         self.call_tensor(timeout, send)
+    }
+
+    /// As [`Member::send_sealed`]; waits for room.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing changed.
+    pub fn send_sealed(
+        &self,
+        to: Rank,
+        name: TensorName<'_>,
+        tensor: &SealedTensor,
+        timeout: Duration,
+    ) -> Result<OfferId, CallError<TensorError>> {
+        self.call_tensor(timeout, |it| it.send_sealed(to, (name.edge, name.step), tensor))
     }
 
     /// As [`Member::send_dead`]; waits for room.

@@ -14,6 +14,7 @@ mod finish;
 mod forgeries;
 mod group_clients;
 mod groups;
+mod hand_over;
 mod idle_backoff;
 mod inputs;
 mod inquiries;
@@ -70,6 +71,7 @@ use finish::Finish;
 use forgeries::Forgeries;
 use group_clients::GroupClients;
 use groups::OwnGroup;
+use hand_over::Fetches;
 use idle_backoff::IdleBackoff;
 use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
@@ -156,6 +158,7 @@ pub(crate) struct Component {
     groups: Vec<OwnGroup>,
     group_clients: GroupClients,
     tensor_clients: TensorClients,
+    fetches: Fetches,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -251,6 +254,7 @@ impl Component {
             groups,
             group_clients: GroupClients::default(),
             tensor_clients: TensorClients::default(),
+            fetches: Fetches::default(),
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),
@@ -525,6 +529,9 @@ impl Component {
                 let deadline_ns = now_ns.saturating_add(timeout_ms.saturating_mul(1_000_000));
                 self.begin_tensor((number, key), (shape, fds), deadline_ns)?;
             }
+            ToComponent::HandedOver { fetch, refused } => {
+                self.handle_handed_over(fetch, refused, fds);
+            }
             ToComponent::Left { client } => self.forget(client)?,
             ToComponent::Stop => {
                 self.stopping = true;
@@ -588,13 +595,5 @@ impl Component {
             removals: &mut self.removals,
         };
         act(dirnet, &mut ground)
-    }
-
-    /// Sends now what was refused to `peer` while only one side had admitted the other, or while
-    /// the connection was cut.
-    fn broadcast_again(&mut self, peer: Peer) {
-        if let Some((broadcast, _)) = self.endpoint.broadcast() {
-            broadcast.handle_admitted(peer);
-        }
     }
 }

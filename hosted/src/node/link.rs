@@ -2,9 +2,9 @@
 //!
 //! The component finds its end of the link at descriptor [`LINK_FD`]. Descriptors travel with
 //! `Start` (the node's own memory, the flag, the note of the last term, the saved database, the key
-//! to sign with where broadcasts are signed, and the program's record), with `Tensor` and
-//! `Received` (its memory) and, over shared memory, `Connect` (what may be reached of a peer, and
-//! the peer's process last).
+//! to sign with where broadcasts are signed, and the program's record), with `Tensor`, `Received`,
+//! `KeepTensor` and `HandedOver` (its memory) and, over shared memory, `Connect` (what may be
+//! reached of a peer, and the peer's process last).
 //!
 //! ```text
 //!   control ──▶ [ CONTROL_MAX ]  ─┐                        ┌─▶ [ CONTROL_MAX ]
@@ -64,6 +64,9 @@ pub(super) trait Classed: Serialize {
     fn class(&self) -> Class;
 }
 
+/// The numbers of tensors that programs hand over begin with this one.
+pub(super) const OWN_NUMBERS: u64 = 1 << 63;
+
 /// The client number of the supervisor's own requests.
 pub(super) const SUPERVISOR: u64 = 0;
 
@@ -90,6 +93,7 @@ impl Classed for ToComponent {
             | Self::Released { .. }
             | Self::Parted { .. }
             | Self::Script { .. }
+            | Self::HandedOver { .. }
             | Self::Stop => Class::Control,
         }
     }
@@ -236,9 +240,12 @@ pub(super) enum ToComponent {
     Script { image: Payload },
     /// A request of a client.
     Request { ticket: Ticket, what: Want },
-    /// Send this tensor, whose sealed memory comes with this; answered by
-    /// [`FromComponent::Tensor`]. `timeout_ms` is how long it may wait for room.
+    /// Send this tensor, whose sealed memory comes with this, or hand it over, if none does;
+    /// answered by [`FromComponent::Tensor`]. `timeout_ms` is how long it may wait for room.
     Tensor { number: u64, key: TensorKey, shape: Option<ShapeText>, timeout_ms: u64 },
+    /// The tensor that [`FromComponent::FetchTensor`] asked for under this number; its sealed
+    /// memory comes with this, unless it is refused.
+    HandedOver { fetch: u64, refused: Option<TensorRefused> },
     /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
     /// another one; answered by [`FromComponent::Executed`].
     Execute { number: u64, marker: AbortMarker },
@@ -267,6 +274,21 @@ pub(super) enum FromComponent {
     /// A tensor for a client that asked for it. Its sealed memory comes with this: its source drops
     /// it once this was sent.
     Received { ticket: Ticket, key: TensorKey, shape: Option<ShapeText> },
+    /// Fetch a tensor that `peer` hands over in its incarnation `lent_by`, which keeps it under
+    /// `number`: for a client, or for the program. Answered by [`ToComponent::HandedOver`].
+    FetchTensor {
+        fetch: u64,
+        ticket: Option<Ticket>,
+        peer: u16,
+        lent_by: u32,
+        number: u64,
+        bytes: u64,
+    },
+    /// Keep the sealed memory that comes with this under `number`, from [`OWN_NUMBERS`] on, for
+    /// node `to` to fetch, until it is dropped or this incarnation ends.
+    KeepTensor { number: u64, to: u16 },
+    /// Keep that no longer.
+    DropTensor { number: u64 },
     /// Nothing of this client, which has left, is under way.
     Forgotten { client: u64 },
     /// A peer is not admitted: what it granted or offered does not lead to its memory.

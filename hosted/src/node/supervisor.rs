@@ -35,6 +35,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::dirnet::{Starts, Supervision};
 use weft_core::ids::{Incarnation, PeerSet, Rank};
@@ -48,7 +49,7 @@ use hooks::HookRuns;
 use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
-use tensors::TensorStore;
+use tensors::{Places, TensorStore};
 use watch::Watch;
 
 use super::NodeError;
@@ -229,7 +230,10 @@ impl Supervisor {
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,
             scripts,
-            tensors: TensorStore::new(cluster.rendezvous.store_len()),
+            tensors: TensorStore::new(
+                cluster.rendezvous.store_len(),
+                Places::beside(cluster.nodes, getrlimit(Resource::Nofile).current),
+            ),
             past: None,
             reset,
             boot: None,

@@ -74,7 +74,12 @@ impl Pages {
             return Err(SegmentError::Length { len });
         }
         check(fd, len, seals)?;
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // What never changes is mapped as it is looked at: no wait for a tensor of any length. All
+        // else is there from the start, so that no message waits for the kernel.
+        let flags = match seals.contains(IMMUTABLE) {
+            true => MapFlags::SHARED,
+            false => MapFlags::SHARED | MapFlags::POPULATE,
+        };
         // SAFETY: without MAP_FIXED and with a null hint, the kernel chooses addresses that
         // nothing else in this process uses.
         let address = unsafe { mmap(ptr::null_mut(), len, prot, flags, fd, 0) }

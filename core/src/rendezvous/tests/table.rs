@@ -348,3 +348,64 @@ fn a_value_waits_for_a_landing() {
     run(&mut nodes);
     assert_eq!(nodes[1].events(), ended(request, Received::TooLarge));
 }
+
+/// Fetches all that is handed over to a node; the tokens.
+fn fetch(node: &mut Node<'_>, is_there: bool) -> Vec<(Peer, u64)> {
+    let mut fetched = Vec::new();
+    while let Some(hand_over) = node.adapter.poll_hand_over() {
+        fetched.push((hand_over.source, hand_over.token));
+        node.adapter.handle_handed_over(hand_over.request, is_there).unwrap();
+        let again = node.adapter.handle_handed_over(hand_over.request, is_there);
+        assert_eq!(again, Err(UnknownRequest));
+    }
+    fetched
+}
+
+fn hand_over(node: &mut Node<'_>, token: u64) -> OfferId {
+    let shape = Shape::new(Dtype::F64, &[1 << 40]).unwrap();
+    let Node { fabric, adapter } = node;
+    adapter.hand_over(fabric, Instant(0), (&key(0, 1), STEP), (shape, token)).unwrap()
+}
+
+/// RZ-18: a value of any length takes no memory here; refused, it stays and comes again.
+#[test]
+fn rz18_a_value_is_handed_over_outside_of_the_pools() {
+    let setup = setup(sizes());
+    let mut nodes = setup.nodes();
+    let offer = hand_over(&mut nodes[0], u64::MAX);
+    let refused = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    assert!(nodes[0].adapter.offers().is_whole() && nodes[1].adapter.landings().is_whole());
+    assert_eq!(nodes[1].events(), [], "it is not there yet");
+    assert_eq!(fetch(&mut nodes[1], false), [(Peer(0), u64::MAX)]);
+    assert_eq!(nodes[1].events(), ended(refused, Received::NotHandedOver));
+    run(&mut nodes);
+    assert_eq!(nodes[0].events(), [], "it is there still");
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    assert_eq!(fetch(&mut nodes[1], true), [(Peer(0), u64::MAX)]);
+    assert_eq!(nodes[1].events(), ended(request, Received::Value));
+    assert_eq!(nodes[1].adapter.tensor(request), None, "it lies elsewhere");
+    nodes[1].adapter.release(request).unwrap();
+    run(&mut nodes);
+    assert_eq!(nodes[0].events(), [RendezvousEvent::Consumed { offer }]);
+    nodes.iter().for_each(Node::assert_empty);
+}
+
+/// RZ-18, RZ-13: what comes after the end of its receive is not its.
+#[test]
+fn rz18_a_receive_that_ended_while_it_was_fetched_leaves_the_value() {
+    let setup = setup(sizes());
+    let mut nodes = setup.nodes();
+    hand_over(&mut nodes[0], 7);
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    let hand_over = nodes[1].adapter.poll_hand_over().unwrap();
+    assert_eq!(nodes[1].adapter.poll_hand_over(), None, "each once");
+    nodes[1].cancel(request);
+    assert_eq!(nodes[1].events(), ended(request, Received::Cancelled));
+    assert_eq!(nodes[1].adapter.handle_handed_over(hand_over.request, true), Err(UnknownRequest));
+    nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    assert_eq!(fetch(&mut nodes[1], true), [(Peer(0), 7)]);
+}

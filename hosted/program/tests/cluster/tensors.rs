@@ -92,6 +92,16 @@ fn rz20_files_of_python_arrive_byte_for_byte_in_either_order() {
     nodes.assert_unharmed();
 }
 
+/// Kills a component, and waits until the next one is a member.
+fn kill(place: &Place, nodes: &Nodes, node: u16) {
+    place.weft(&format!("inject kill {node} --name t")).done();
+    nodes.client(node).await_joined(2, 1, PATIENCE).expect("it is back");
+    eventually("it knows who else is a member", || {
+        let status = nodes.client(node).status().expect("a status");
+        status.dirnet.is_some_and(|it| it.view.number > 0 && !it.stale)
+    });
+}
+
 #[test]
 fn rz17_a_tensor_outlives_the_components_of_both_nodes() {
     let place = Place::new();
@@ -104,12 +114,7 @@ fn rz17_a_tensor_outlives_the_components_of_both_nodes() {
     let receiver = place.start(&format!("{line} {out}"), "");
     eventually("it waits", || nodes.client(1).tensors().is_ok_and(|list| list.receives == 1));
     for node in [1, 0] {
-        place.weft(&format!("inject kill {node} --name t")).done();
-        nodes.client(node).await_joined(2, 1, PATIENCE).expect("it is back");
-        eventually("it knows who else is a member", || {
-            let status = nodes.client(node).status().expect("a status");
-            status.dirnet.is_some_and(|it| it.view.number > 0 && !it.stale)
-        });
+        kill(&place, &nodes, node);
     }
     // What was sent before is there for the next components, and so is the receive.
     let out = place.path_of("i4.npy");
@@ -152,7 +157,7 @@ const SOON: (SendUntil, Duration) = (SendUntil::Received, Duration::from_millis(
 #[test]
 fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
     let place = Place::new();
-    let (_up, nodes) = up(&place, "store_mib = 1\n");
+    let (_up, nodes) = up(&place, "store_mib = 1\npath = \"read\"\n");
     let mut client = nodes.client(0);
     // Each takes half of the pool: a piece is a power of two.
     let half = ones((1 << 18) + 1);
@@ -181,6 +186,43 @@ fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
     let asked = nodes.client(1).receive_tensor(Rank(0), name("b", 3), PATIENCE);
     assert_eq!(refused(asked), TensorRefused::Aborted);
     assert_eq!(kept(&nodes, 0).len(), 2);
+}
+
+/// The file behind a tensor: two descriptors of one memory have the same.
+fn memory(tensor: &SealedTensor) -> u64 {
+    rustix::fs::fstat(tensor).expect("a descriptor").st_ino
+}
+
+fn descriptors(nodes: &Nodes, rank: u16) -> usize {
+    let process = nodes.client(rank).status().expect("a status").supervisor_pid;
+    fs::read_dir(format!("/proc/{process}/fd")).expect("it runs").count()
+}
+
+#[test]
+fn rz18_the_memory_itself_is_handed_over_across_the_loss_of_both_components() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "store_mib = 64\n");
+    let before = [0, 1].map(|rank| descriptors(&nodes, rank));
+    // Forty times as long as any pool.
+    let long = ones(40 << 20);
+    let (mut sender, mut receiver) = (nodes.client(0), nodes.client(1));
+    for (step, kills) in [(1, &[][..]), (2, &[0]), (3, &[1, 0])] {
+        sender.send_tensor(Rank(1), name("a", step), Some(&long), KEPT).expect("room");
+        kills.iter().for_each(|node| kill(&place, &nodes, *node));
+        let received = receiver.receive_tensor(Rank(0), name("a", step), PATIENCE).expect("sent");
+        let tensor = received.tensor.expect("it lives");
+        assert_eq!(memory(&tensor), memory(&long), "no byte was copied");
+        assert_eq!(tensor.view(), long.view());
+        assert!(receiver.release_tensor(received.number).expect("an answer"));
+        eventually("its source drops it", || kept(&nodes, 0).is_empty());
+    }
+    // To the node itself, and one that its store cannot hold beside what is there.
+    sender.send_tensor(Rank(0), name("own", 1), Some(&long), KEPT).expect("room");
+    let own = sender.receive_tensor(Rank(0), name("own", 1), PATIENCE);
+    assert_eq!(refused(own), TensorRefused::StoreFull { bytes: (41 << 20), limit: 64 << 20 });
+    place.weft("tensors cleanup --step 1 --name t").done();
+    drop((sender, receiver));
+    eventually("no descriptor is left", || [0, 1].map(|rank| descriptors(&nodes, rank)) == before);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use weft::Member;
 use weft::member::{
-    BadKey, CallError, Dtype, Event, Expect, MemberHandle, Rank, Received, RequestId, Tensor,
-    TensorError, TensorName, TensorView, ViewError,
+    BadKey, CallError, Dtype, Event, Expect, MemberHandle, Rank, Received, RequestId, SealedTensor,
+    Tensor, TensorError, TensorName, TensorView, ViewError,
 };
 
 use crate::{Outcome, PATIENCE, meet};
@@ -66,6 +66,7 @@ fn ends(member: &mut Member, other: Rank) -> Outcome {
     let refused = ViewError::Dtype { found: Dtype::I32, asked: Dtype::F32 };
     assert_eq!(tensor.view().elements::<f32>(), Err(refused));
     assert_eq!(member.take_tensor(request), None, "once");
+    hand_over(member, other)?;
     // From this member to itself, by the same ways.
     let me = member.rank();
     member.send(me, step(4), TensorView::of(&[10_000], &numbers)?)?;
@@ -78,6 +79,25 @@ fn ends(member: &mut Member, other: Rank) -> Outcome {
     member.abort_step(5)?;
     let refused = member.receive(other, step(5), Expect::any(), PATIENCE);
     assert_eq!(refused, Err(TensorError::Aborted));
+    Ok(())
+}
+
+/// RZ-18: memory that is longer than all pools goes to the other member, and to this one itself.
+fn hand_over(member: &mut Member, other: Rank) -> Outcome {
+    let numbers: Vec<u64> = (0..400_000).collect();
+    let sealed = SealedTensor::copy_of(TensorView::of(&[400_000], &numbers)?)?;
+    for to in [other, member.rank()] {
+        member.send_sealed(to, step(7), &sealed)?;
+        let request = member.receive(to, step(7), Expect::any(), PATIENCE)?;
+        assert_eq!(ended(member, request)?, Received::Value);
+        let tensor = member.take_tensor(request).ok_or("it was received")?;
+        assert_eq!(tensor.view().elements::<u64>(), Ok(&numbers[..]));
+        assert_eq!(member.take_tensor(request), None, "once");
+    }
+    // What a step ends with is received by no one.
+    member.send_sealed(other, step(8), &sealed)?;
+    member.clean_step(8)?;
+    assert_eq!(member.send_sealed(other, step(8), &sealed), Err(TensorError::StepOver));
     Ok(())
 }
 

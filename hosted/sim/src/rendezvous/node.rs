@@ -3,11 +3,12 @@
 use weft_core::fabric::{At, Completion, Fabric, Memory};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::rendezvous::{
-    Adapter, Dtype, Expect, Key, OfferError, OfferId, Place, Received, RendezvousEvent, RequestId,
-    Shape,
+    Adapter, Dtype, Expect, HandOver, Key, OfferError, OfferId, Place, Received, RendezvousEvent,
+    RequestId, Shape,
 };
 use weft_core::time::{Duration, Instant};
 
+use super::host::{Kind, Parcel};
 use super::{MeetingName, Meetings, PEERS, SLOTS, Script, Worth};
 use crate::protocol::{Seat, Violation};
 
@@ -67,8 +68,10 @@ struct Asked {
     name: MeetingName,
     ended: bool,
     returned: bool,
-    /// The value, until its release.
-    held: Option<(At, Vec<u8>)>,
+    /// The value, until its release; what was handed over lies in no memory of the fabric.
+    held: Option<(Option<At>, Vec<u8>)>,
+    /// The number under which the host fetches it, and then what it has fetched.
+    fetch: Option<(u64, Worth)>,
 }
 
 impl std::hash::Hash for MeetingNode {
@@ -90,6 +93,10 @@ pub struct MeetingNode {
     asked: Vec<Asked>,
     /// Values that are not consumed, nor dropped with their step.
     sent: Vec<(OfferId, MeetingName, Worth)>,
+    /// What the host hands over, and by which token.
+    handed: Vec<(OfferId, u64)>,
+    /// Which incarnation of each peer is admitted.
+    admitted: [Incarnation; PEERS],
     /// Steps that this incarnation has ended.
     over: Vec<i64>,
     serial: u64,
@@ -100,8 +107,10 @@ impl MeetingNode {
         let (me, incarnation) = (seat.me(), seat.incarnation);
         let started = (incarnation, incarnation.0);
         let adapter = Adapter::new(&seat.fabric, run.config, run.regions, started);
-        let (asked, sent, over) = (Vec::new(), Vec::new(), Vec::new());
-        Self { me, incarnation, adapter, asked, sent, over, serial: 0 }
+        let (asked, sent, handed, over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut admitted = [Incarnation(0); PEERS];
+        admitted[me.index()] = incarnation;
+        Self { me, incarnation, adapter, asked, sent, handed, admitted, over, serial: 0 }
     }
 
     pub(super) fn admit(
@@ -112,6 +121,7 @@ impl MeetingNode {
         self.adapter.prepare(&seat.fabric, peer, incarnation);
         seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
         self.adapter.handle_admitted(peer);
+        self.admitted[peer.index()] = incarnation;
     }
 
     pub(super) fn fence(&mut self, peer: Peer) {
@@ -129,6 +139,9 @@ impl MeetingNode {
         }
         let now = seat.now;
         self.adapter.poll(&mut seat.fabric, now);
+        if run.hands_over {
+            self.hand_over(seat);
+        }
         self.hear(seat);
         self.release(seat);
     }
@@ -200,9 +213,13 @@ impl MeetingNode {
             Worth { shape: Some(shape), bytes: self.bytes(len) }
         };
         let (now, place) = (seat.now, Place::whole(name.1));
-        let fabric = &mut seat.fabric;
+        let is_handed_over = run.hands_over && !is_dead && seat.draw(2) == 1;
+        let (fabric, token) = (&mut seat.fabric, self.serial);
         let sent = match worth.shape {
             None => self.adapter.send_dead(fabric, now, (&name.0, place)),
+            Some(shape) if is_handed_over => {
+                self.adapter.hand_over(fabric, now, (&name.0, place), (shape, token))
+            }
             Some(shape) => {
                 self.adapter.send_bytes(fabric, now, (&name.0, place), (shape, &worth.bytes))
             }
@@ -213,6 +230,7 @@ impl MeetingNode {
                     seat.record(MeetingEvent::Revived { step: name.1 });
                 }
                 seat.record(MeetingEvent::Sent { name: name.clone(), worth: worth.clone() });
+                self.handed.extend(is_handed_over.then_some((offer, token)));
                 self.sent.push((offer, name, worth));
             }
             Err(OfferError::Full | OfferError::NoSpace | OfferError::TooLong) => {}
@@ -243,8 +261,66 @@ impl MeetingNode {
         let asked = self.adapter.receive(&mut seat.fabric, now, (&name.0, place), how);
         // What is refused is not asked again.
         if let Ok(request) = asked {
-            let (ended, returned, held) = (false, false, None);
-            self.asked.push(Asked { request, name, ended, returned, held });
+            let (ended, returned, held, fetch) = (false, false, None, None);
+            self.asked.push(Asked { request, name, ended, returned, held, fetch });
+        }
+    }
+
+    /// The part of the host (RZ-18): fetches what is handed over to this peer, and answers for what
+    /// this peer hands over.
+    fn hand_over(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
+        while let Some(HandOver { request, source, token, shape }) = self.adapter.poll_hand_over() {
+            self.serial += 1;
+            let parcel = Parcel {
+                kind: Kind::Want,
+                lent_by: self.admitted[source.index()],
+                fetched_by: (self.incarnation, self.serial),
+                token,
+                bytes: Vec::new(),
+            };
+            let asked = self.asked.iter_mut().find(|it| it.request == request);
+            let asked = asked.expect("what is to be fetched was asked for");
+            asked.fetch = Some((self.serial, Worth { shape: Some(shape), bytes: Vec::new() }));
+            self.post(seat, source, parcel);
+        }
+        while let Some((from, message)) = seat.fabric.receive() {
+            self.handle_parcel(seat, from, Parcel::decode(&message));
+        }
+    }
+
+    fn post(&mut self, seat: &mut Seat<'_, MeetingEvent>, to: Peer, parcel: Parcel) {
+        if to == self.me {
+            self.handle_parcel(seat, to, parcel);
+        } else {
+            seat.fabric.send(to, &parcel.encode());
+        }
+    }
+
+    fn handle_parcel(&mut self, seat: &mut Seat<'_, MeetingEvent>, from: Peer, parcel: Parcel) {
+        if parcel.kind == Kind::Want {
+            let is_mine = parcel.lent_by == self.incarnation;
+            let handed = self.handed.iter().find(|(_, token)| is_mine && *token == parcel.token);
+            let sent = handed.and_then(|(id, _)| self.sent.iter().rfind(|(sent, ..)| sent == id));
+            let answer = match sent {
+                Some((.., worth)) => {
+                    Parcel { kind: Kind::Value, bytes: worth.bytes.clone(), ..parcel }
+                }
+                None => Parcel { kind: Kind::Refused, ..parcel },
+            };
+            return self.post(seat, from, answer);
+        }
+        let (incarnation, number) = parcel.fetched_by;
+        if incarnation != self.incarnation {
+            return;
+        }
+        let is_for = |it: &&mut Asked| it.fetch.as_ref().is_some_and(|(at, _)| *at == number);
+        let Some(asked) = self.asked.iter_mut().find(is_for) else { return };
+        let is_there = parcel.kind == Kind::Value;
+        // One that has ended meanwhile leaves it at its source.
+        if self.adapter.handle_handed_over(asked.request, is_there).is_ok()
+            && let Some((_, worth)) = &mut asked.fetch
+        {
+            worth.bytes = parcel.bytes;
         }
     }
 
@@ -283,12 +359,15 @@ impl MeetingNode {
         let name = asked.name.clone();
         match outcome {
             Received::Value => {
-                let tensor = self.adapter.tensor(request).expect("a value that was received");
-                let mut bytes = vec![0; tensor.bytes as usize];
-                let at = tensor.at;
-                seat.fabric.memory().copy_out(at.region, at.offset, &mut bytes);
-                asked.held = Some((at, bytes.clone()));
-                let worth = Worth { shape: Some(tensor.shape), bytes };
+                let (at, worth) = match self.adapter.tensor(request) {
+                    Some(tensor) => {
+                        let (mut bytes, at) = (vec![0; tensor.bytes as usize], tensor.at);
+                        seat.fabric.memory().copy_out(at.region, at.offset, &mut bytes);
+                        (Some(at), Worth { shape: Some(tensor.shape), bytes })
+                    }
+                    None => (None, asked.fetch.take().expect("it was handed over").1),
+                };
+                asked.held = Some((at, worth.bytes.clone()));
                 seat.record(MeetingEvent::Delivered { name, worth });
             }
             Received::Dead => {
@@ -306,10 +385,12 @@ impl MeetingNode {
                 continue;
             }
             let Some((place, bytes)) = self.asked[at].held.take() else { continue };
-            let mut copy = vec![0; bytes.len()];
-            seat.fabric.memory().copy_out(place.region, place.offset, &mut copy);
-            if copy != bytes {
-                seat.record(MeetingEvent::Changed { name: self.asked[at].name.clone() });
+            if let Some(place) = place {
+                let mut copy = vec![0; bytes.len()];
+                seat.fabric.memory().copy_out(place.region, place.offset, &mut copy);
+                if copy != bytes {
+                    seat.record(MeetingEvent::Changed { name: self.asked[at].name.clone() });
+                }
             }
             self.adapter.release(self.asked[at].request).expect("a value that is held");
         }

@@ -5,6 +5,7 @@
 //! time.
 
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ use crate::bootstrap::News;
 use crate::bootstrap::audience::Line;
 use crate::bootstrap::session_message::SessionMessage;
 use crate::clock::Deadline;
-use crate::process::Pidfd;
 
 /// How many bytes are read at once.
 const CHUNK_LEN: usize = 1024;
@@ -79,7 +79,7 @@ impl Channel {
 impl Line for Channel {
     type Error = LinkError;
 
-    fn tell(&self, word: &SessionMessage, _process: Option<&Pidfd>) -> Result<(), LinkError> {
+    fn tell(&self, word: &SessionMessage, _fd: Option<BorrowedFd<'_>>) -> Result<(), LinkError> {
         self.say(Some(word))
     }
 

@@ -54,8 +54,9 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 .collect(),
         },
     );
-    let rendezvous = (0_usize..=4095, 0_usize..=4095)
-        .prop_map(|(pool_mib, store_mib)| Rendezvous { pool_mib, store_mib });
+    let path = prop::sample::select(TensorPath::ALL.to_vec());
+    let rendezvous = (0_usize..=4095, 0_usize..=4095, path)
+        .prop_map(|(pool_mib, store_mib, path)| Rendezvous { pool_mib, store_mib, path });
     let neb = (neb, group, rendezvous);
     let parts = (any_tasks(), prop::option::of(any_program()), any_hooks(), any::<bool>(), neb);
     (name, 2_usize..=32, wait, fabric, mailbox, lane, restart, parts, reach).prop_map(

@@ -154,6 +154,14 @@ impl Component {
         Ok(seq)
     }
 
+    /// Sends now what was refused to `peer` while only one side had admitted the other, or while
+    /// the connection was cut.
+    pub(super) fn broadcast_again(&mut self, peer: Peer) {
+        if let Some((broadcast, _)) = self.endpoint.broadcast() {
+            broadcast.handle_admitted(peer);
+        }
+    }
+
     /// The next broadcast of any other member.
     pub(crate) fn deliver(&mut self) -> Option<neb::Message<'_>> {
         let origin = self.deliverable()?;

@@ -3,6 +3,8 @@
 //! A node takes part in its first boot alone, as in groups ([`super::groups`]). What an incarnation
 //! has sent and its receiver does not have ends with it.
 
+use std::os::fd::AsFd;
+
 use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Memory};
 use weft_core::ids::{Peer, Rank};
@@ -16,6 +18,8 @@ use zerocopy::IntoBytes;
 use super::{Component, Event};
 use crate::clock::now_ns;
 use crate::node::{EndpointFabric, NodeEndpoint, NodeRendezvous, REQUESTS, TENSOR_FRAME};
+use crate::shm::SealedBytes;
+use crate::tensor::Tensor;
 
 /// Why a tensor was not sent, or not asked for. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,13 +107,31 @@ impl Component {
         tensor: Option<(Shape, &[u8])>,
     ) -> Result<OfferId, TensorError> {
         let (key, now) = (self.key(self.rank(), to, edge)?, Instant(now_ns()));
-        let limit = self.cluster.rendezvous.tensor_len();
         let name = (&key, Place::whole(step));
         let sent = self.with_tensors(|adapter, fabric| match tensor {
             Some(value) => adapter.send_bytes(fabric, now, name, value),
             None => adapter.send_dead(fabric, now, name),
         })?;
-        sent.map_err(|error| match error {
+        sent.map_err(|error| self.not_offered(error))
+    }
+
+    /// Sends a tensor of `shape` that the supervisor keeps under `number`, to a node of this host.
+    pub(super) fn hand_over_tensor(
+        &mut self,
+        to: Rank,
+        (edge, step): (&str, i64),
+        value: (Shape, u64),
+    ) -> Result<OfferId, TensorError> {
+        let (key, now) = (self.key(self.rank(), to, edge)?, Instant(now_ns()));
+        let name = (&key, Place::whole(step));
+        let sent =
+            self.with_tensors(|adapter, fabric| adapter.hand_over(fabric, now, name, value))?;
+        sent.map_err(|error| self.not_offered(error))
+    }
+
+    const fn not_offered(&self, error: OfferError) -> TensorError {
+        let limit = self.cluster.rendezvous.tensor_len();
+        match error {
             OfferError::Full => TensorError::Full { limit: REQUESTS },
             OfferError::TooLong => TensorError::TooLong { limit },
             OfferError::NoSpace => TensorError::NoSpace,
@@ -118,7 +140,7 @@ impl Component {
             OfferError::Aborted => TensorError::Aborted,
             // The key names this member, and a view has the bytes of its shape.
             OfferError::NotMine | OfferError::BadShape => TensorError::NoSuchRank,
-        })
+        }
     }
 
     /// Asks `from` for a tensor, until `deadline`.
@@ -150,9 +172,17 @@ impl Component {
         cancelled.unwrap_or(Err(UnknownRequest))
     }
 
-    /// The tensor with which `request` has ended, copied; its memory is free. The words hold its
-    /// bytes, and up to seven behind them.
-    pub(crate) fn take_tensor(&mut self, request: RequestId) -> Option<(Shape, Vec<u64>)> {
+    /// The tensor with which `request` has ended: what was handed over is mapped, what was read is
+    /// copied, and its memory is free.
+    pub(crate) fn take_tensor(&mut self, request: RequestId) -> Option<Tensor> {
+        if let Some((shape, fd)) = self.fetches.take(request) {
+            // A descriptor that was checked is mapped; without address space there is no tensor.
+            let mapped = SealedBytes::open(fd.as_fd(), shape.bytes());
+            let mapped = mapped.inspect_err(|error| tracing::error!(%error, "no tensor"));
+            let released = self.with_tensors(|adapter, _| adapter.release(request));
+            debug_assert!(matches!(released, Ok(Ok(()))), "it has ended with a value");
+            return Some(Tensor::handed_over(shape, mapped.ok()?));
+        }
         let taken = self.with_tensors(|adapter, fabric| {
             let tensor = adapter.tensor(request)?;
             adapter.release(request).ok()?;
@@ -160,13 +190,14 @@ impl Component {
             let bytes = words.as_mut_bytes().get_mut(..usize::try_from(tensor.bytes).ok()?)?;
             // Nothing is read into what was released before the next poll.
             fabric.memory().copy_out(tensor.at.region, tensor.at.offset, bytes);
-            Some((tensor.shape, words))
+            Some(Tensor::new(tensor.shape, words))
         });
         taken.ok().flatten()
     }
 
     /// Ends a step: its receives end, and its tensors are dropped.
     pub(crate) fn end_step(&mut self, step: i64, is_aborted: bool) -> Result<(), TensorError> {
+        self.note_step_over(step);
         self.with_tensors(
             |adapter, _| {
                 if is_aborted { adapter.abort(step) } else { adapter.cleanup(step) }
@@ -182,9 +213,18 @@ impl Component {
     pub(super) fn tensor_event(&mut self) -> Option<Event> {
         let (adapter, _) = self.endpoint.rendezvous()?;
         Some(match adapter.poll_event()? {
-            RendezvousEvent::Ended { request, outcome } => Event::Ended { request, outcome },
+            RendezvousEvent::Ended { request, outcome } => {
+                let refused = self.fetches.note_end(request, outcome);
+                if let Some(why) = refused {
+                    tracing::warn!(?why, "a tensor was not handed over");
+                }
+                Event::Ended { request, outcome }
+            }
             RendezvousEvent::Returned { request } => Event::Returned { request },
-            RendezvousEvent::Consumed { offer } => Event::Consumed { offer },
+            RendezvousEvent::Consumed { offer } => {
+                self.note_consumed(offer);
+                Event::Consumed { offer }
+            }
         })
     }
 }

@@ -37,9 +37,18 @@ const CHUNK: usize = 64 * 1024;
 struct Sending {
     number: u64,
     key: TensorKey,
-    /// None of a dead one.
-    tensor: Option<SealedTensor>,
+    value: Value,
     deadline_ns: u64,
+}
+
+/// What is sent.
+#[derive(Debug)]
+enum Value {
+    Dead,
+    /// A copy of these bytes.
+    Copied(SealedTensor),
+    /// The memory itself, which the supervisor keeps.
+    HandedOver(Shape),
 }
 
 /// A receive for a client.
@@ -66,6 +75,12 @@ impl TensorClients {
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         self.line.iter().map(|sending| sending.deadline_ns).min()
     }
+
+    /// The client that a receive is for.
+    pub(super) fn ticket_of(&self, request: RequestId) -> Option<Ticket> {
+        let mut receives = self.receives.iter();
+        receives.find(|it| it.request == request).map(|it| it.ticket)
+    }
 }
 
 impl Component {
@@ -77,16 +92,13 @@ impl Component {
         deadline_ns: u64,
     ) -> Result<(), NodeError> {
         let unmade = NodeError::Link("a tensor without its memory");
-        let tensor = match shape {
-            None => None,
-            Some(shape) => {
-                let (Ok(shape), Some(fd)) = (Shape::try_from(&shape), fds.pop()) else {
-                    return Err(unmade);
-                };
-                Some(SealedTensor::open(shape, fd)?)
-            }
+        let shape = shape.map(|shape| Shape::try_from(&shape).map_err(|_| unmade)).transpose()?;
+        let value = match (shape, fds.pop()) {
+            (None, _) => Value::Dead,
+            (Some(shape), Some(fd)) => Value::Copied(SealedTensor::open(shape, fd)?),
+            (Some(shape), None) => Value::HandedOver(shape),
         };
-        self.tensor_clients.line.push_back(Sending { number, key, tensor, deadline_ns });
+        self.tensor_clients.line.push_back(Sending { number, key, value, deadline_ns });
         Ok(())
     }
 
@@ -147,11 +159,12 @@ impl Component {
     /// Sends what has room, reports what was consumed, and hands over what was received; whether
     /// there was anything.
     pub(super) fn step_tensors(&mut self, now_ns: u64) -> Result<bool, NodeError> {
+        let mut moved = self.step_hand_over()?;
         // A program drains its own events.
         if self.identity.owned {
-            return Ok(false);
+            return Ok(moved);
         }
-        let mut moved = !self.tensor_clients.line.is_empty() && self.send_line(now_ns)?;
+        moved |= !self.tensor_clients.line.is_empty() && self.send_line(now_ns)?;
         if !self.has_tensor_event() {
             return Ok(moved);
         }
@@ -175,7 +188,7 @@ impl Component {
     }
 
     /// Whether what is sent now is in the socket at once.
-    fn has_link_room(&self) -> bool {
+    pub(super) fn has_link_room(&self) -> bool {
         let now = Deadline::after(Duration::ZERO);
         let ready = await_events(self.socket.as_fd(), PollFlags::OUT, now);
         self.outgoing.is_empty() && matches!(ready, Ok(Readiness::Ready))
@@ -187,12 +200,18 @@ impl Component {
         let mut waiting: VecDeque<Sending> = VecDeque::new();
         for sending in std::mem::take(&mut self.tensor_clients.line) {
             let key = &sending.key;
-            let view = sending.tensor.as_ref().map(SealedTensor::view);
-            let value = view.map(|view| (view.shape(), view.bytes()));
+            let (to, name) = (Rank(key.to), (key.edge.as_str(), key.step));
             // Those of one name are received in the order in which they were sent.
-            let sent = match waiting.iter().any(|it| it.key == *key) {
-                true => Err(TensorError::NoSpace),
-                false => self.send_tensor(Rank(key.to), (key.edge.as_str(), key.step), value),
+            let sent = match (waiting.iter().any(|it| it.key == *key), &sending.value) {
+                (true, _) => Err(TensorError::NoSpace),
+                (false, Value::Dead) => self.send_tensor(to, name, None),
+                (false, Value::Copied(tensor)) => {
+                    let view = tensor.view();
+                    self.send_tensor(to, name, Some((view.shape(), view.bytes())))
+                }
+                (false, Value::HandedOver(shape)) => {
+                    self.hand_over_tensor(to, name, (*shape, sending.number))
+                }
             };
             let news = match sent {
                 Ok(offer) => {
@@ -247,6 +266,8 @@ impl Component {
         let receives = &mut self.tensor_clients.receives;
         let Some(at) = receives.iter().position(|it| it.request == request) else { return Ok(()) };
         let Receiving { ticket, key, deadline_ns, landed, .. } = receives.swap_remove(at);
+        let refused_by_host = self.fetches.note_end(request, outcome);
+        let landed = landed.or_else(|| self.fetches.take(request));
         let why = match outcome {
             Received::Value | Received::Dead => {
                 if let Some((adapter, _)) = self.endpoint.rendezvous() {
@@ -266,6 +287,14 @@ impl Component {
                 let Err(error) = self.ask_for(ticket, key, deadline_ns) else { return Ok(()) };
                 return self.answer(ticket, Outcome::Refused(refused(error)));
             }
+            Received::NotHandedOver => match refused_by_host {
+                // The component that lent it is being replaced, or its step has just ended.
+                None | Some(TensorRefused::PeerGone) => {
+                    let Err(error) = self.ask_for(ticket, key, deadline_ns) else { return Ok(()) };
+                    return self.answer(ticket, Outcome::Refused(refused(error)));
+                }
+                Some(why) => why,
+            },
             Received::Corrupt => TensorRefused::Corrupt,
             Received::TooLarge | Received::Mismatch(_) => {
                 TensorRefused::TooLong { limit: self.cluster.rendezvous.tensor_len() as u64 }

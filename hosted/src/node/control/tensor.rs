@@ -167,6 +167,13 @@ pub enum TensorRefused {
         /// The most that it may hold.
         limit: u64,
     },
+    /// The node may open too few files for one more tensor: each has a descriptor.
+    Descriptors {
+        /// For how many there is room.
+        places: usize,
+        /// How many files it may open (`RLIMIT_NOFILE`).
+        open_files: u64,
+    },
     /// That node was removed, or its incarnation ended.
     PeerGone,
     /// The program of that node has finished.

@@ -9,7 +9,7 @@ use weft_core::time::Instant;
 
 use super::Supervisor;
 use super::startup_watchdog::StartupWatchdog;
-use crate::bootstrap::{AnnouncedIncarnation, Offer};
+use crate::bootstrap::{AnnouncedIncarnation, HandOver, Offer};
 use crate::clock::now_ns;
 use crate::cluster::FabricKind;
 use crate::node::NodeError;
@@ -207,6 +207,13 @@ impl Supervisor {
             FromComponent::Received { ticket, key, shape } => {
                 self.handle_received(ticket, key, shape, fds);
             }
+            FromComponent::FetchTensor { fetch, ticket, peer, lent_by, number, bytes } => {
+                let fetched_by = (incarnation.0, fetch);
+                let which = HandOver { number, lent_by, fetched_by };
+                self.fetch_tensor(Peer(peer), which, (ticket, bytes));
+            }
+            FromComponent::KeepTensor { number, to } => self.keep_own_tensor(number, to, fds),
+            FromComponent::DropTensor { number } => drop(self.tensors.own.remove(&number)),
             FromComponent::Forgotten { client } => self.clients.handle_forgotten(client),
             FromComponent::Offer { peer, incarnation: theirs, end } => {
                 let offer = Offer { from: incarnation, to: Incarnation(theirs), end };

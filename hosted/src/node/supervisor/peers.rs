@@ -56,6 +56,8 @@ impl Supervisor {
                 self.supervision.handle_alive(peer, session, announced);
             }
             News::Dead(incarnation) => self.supervision.handle_dead(peer, session, incarnation),
+            News::TensorWanted(which) => self.hand_tensor(peer, which),
+            News::TensorHanded(which, memory) => self.handle_handed_tensor(which, memory),
             News::Parted => self.supervision.handle_parted(peer, session),
         }
     }

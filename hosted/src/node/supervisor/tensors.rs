@@ -16,24 +16,30 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::ids::Peer;
 use weft_core::rendezvous::{Key, Shape};
+use weft_core::wire::rendezvous::INLINE_LEN_MAX;
 
-pub(super) use store::{KEPT_MAX, TensorStore};
+pub(super) use store::{KEPT_MAX, Places, TensorStore};
 use store::{Kept, Receive, Stage};
 
 use super::Supervisor;
+use crate::bootstrap::HandOver;
 use crate::clock::now_ns;
-use crate::node::TENSOR_FRAME;
 use crate::node::control::{
     Outcome, Refused, TensorKey, TensorOutcome, TensorRefused, TensorWant, Want,
 };
 use crate::node::link::{TensorNews, Ticket, ToComponent};
+use crate::node::{REQUESTS, TENSOR_FRAME};
 use crate::shm::SealedBytes;
 use crate::tensor::ShapeText;
 
+/// The most tensors that a program hands over: as many as its rendezvous has offers.
+const OWN_MAX: usize = REQUESTS;
+
 impl Supervisor {
-    /// The longest tensor in bytes.
-    const fn longest_tensor(&self) -> u64 {
-        self.cluster.rendezvous.tensor_len() as u64
+    /// Whether the sealed memory of a tensor itself goes to its receiver (RZ-18): any that does not
+    /// come within a message.
+    const fn is_handed_over(&self, bytes: u64) -> bool {
+        self.cluster.hands_over() && bytes > INLINE_LEN_MAX as u64
     }
 
     pub(super) fn handle_tensor_request(
@@ -52,7 +58,9 @@ impl Supervisor {
                 })
             }
             TensorWant::Receive { key } => self.check_receive(ticket, &key).map(|()| {
-                self.tensors.receives.insert(ticket, Receive { key, deadline_ns });
+                // What is longer reserves its room when it is handed over.
+                let reserved = self.cluster.rendezvous.tensor_len() as u64;
+                self.tensors.receives.insert(ticket, Receive { key, deadline_ns, reserved });
                 self.clients.begin_tensor(ticket);
                 // It may have been received for a client that has left.
                 self.give_received();
@@ -72,7 +80,7 @@ impl Supervisor {
                 return self.forward(ticket, ToComponent::Request { ticket, what }, Vec::new());
             }
             TensorWant::List { after } => {
-                let list = self.tensors.list(after, self.longest_tensor());
+                let list = self.tensors.list(after);
                 return self.clients.finish(ticket, Outcome::Tensor(TensorOutcome::Listed(list)));
             }
         };
@@ -113,8 +121,8 @@ impl Supervisor {
         if self.tensors.is_greedy(ticket.client) {
             return Err(Refused::Busy);
         }
-        let longest = self.longest_tensor();
-        self.tensors.check_room(longest, longest).map_err(Refused::Tensor)
+        let longest = self.cluster.rendezvous.tensor_len() as u64;
+        self.tensors.check_room(longest).map_err(Refused::Tensor)
     }
 
     /// Keeps a tensor that a client sends; its number.
@@ -129,7 +137,7 @@ impl Supervisor {
             let why = format!("{} descriptors came with it", fds.len());
             return Err(Refused::Tensor(TensorRefused::NotSealed(why)));
         }
-        let (mut bytes, longest) = (0, self.longest_tensor());
+        let (mut bytes, longest) = (0, self.cluster.longest_tensor());
         let memory = shape.zip(fds.pop());
         if let Some((shape, fd)) = &memory {
             let checked = Shape::try_from(shape);
@@ -140,12 +148,13 @@ impl Supervisor {
             SealedBytes::check(fd.as_fd(), bytes)
                 .map_err(|error| Refused::Tensor(TensorRefused::NotSealed(error.to_string())))?;
         }
-        self.tensors.check_room(bytes, longest).map_err(Refused::Tensor)?;
+        self.tensors.check_room(bytes).map_err(Refused::Tensor)?;
         Ok(self.tensors.keep(Kept { key, memory, bytes, stage }))
     }
 
     /// Hands the component what it has to do for the store: it has just started.
     pub(super) fn hand_over_tensors(&mut self) {
+        self.tensors.own.clear();
         let numbers: Vec<u64> = self.tensors.kept.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.hand_over_tensor(number));
         let receives: Vec<Ticket> = self.tensors.receives.keys().copied().collect();
@@ -163,10 +172,70 @@ impl Supervisor {
         };
         let shape = kept.memory.as_ref().map(|(shape, _)| shape.clone());
         let word = ToComponent::Tensor { number, key: kept.key.clone(), shape, timeout_ms };
+        let copied = kept.memory.as_ref().filter(|_| !self.is_handed_over(kept.bytes));
         let Some(component) = &mut self.component else { return };
-        match &kept.memory {
+        match copied {
             Some((_, fd)) => component.tell(&word, &[fd.as_fd()]),
             None => component.tell(&word, &[]),
+        }
+    }
+
+    /// The component fetches what `peer` hands over (RZ-18), for a client or for the program.
+    pub(super) fn fetch_tensor(
+        &mut self,
+        peer: Peer,
+        which: HandOver,
+        (ticket, bytes): (Option<Ticket>, u64),
+    ) {
+        match ticket.map_or(Ok(()), |ticket| self.tensors.reserve(ticket, bytes)) {
+            Err(why) => self.tell_handed_over(which, Err(why)),
+            Ok(()) if peer.0 == self.rank => self.hand_tensor(peer, which),
+            Ok(()) => self.bootstrap.want_tensor(peer, which),
+        }
+    }
+
+    /// `peer`, or this node itself, fetches a tensor that is kept here.
+    pub(super) fn hand_tensor(&mut self, peer: Peer, which: HandOver) {
+        let lent_by = self.component.as_ref().map(|it| it.incarnation.0);
+        let is_lent = self.cluster.hands_over() && lent_by == Some(which.lent_by);
+        // What the program has lent was sent before its receiver could learn of it, and may wait in
+        // the link.
+        if is_lent && self.tensors.lent(which.number, peer.0).is_none() {
+            self.hear_component();
+        }
+        let memory = self.tensors.lent(which.number, peer.0).filter(|_| is_lent);
+        if peer.0 == self.rank {
+            let memory = memory.and_then(|fd| fd.try_clone().ok());
+            self.handle_handed_tensor(which, memory);
+        } else {
+            self.bootstrap.hand_tensor(peer, which, memory.map(AsFd::as_fd));
+        }
+    }
+
+    /// The program hands a tensor over: its memory stays until the program drops it, or ends.
+    pub(super) fn keep_own_tensor(&mut self, number: u64, to: u16, mut fds: Vec<OwnedFd>) {
+        let Some(memory) = fds.pop() else { return };
+        if self.tensors.own.len() < OWN_MAX {
+            self.tensors.own.insert(number, (to, memory));
+        } else {
+            tracing::error!(number, "the program hands over more tensors than it may");
+        }
+    }
+
+    /// What the component wanted, if it is kept.
+    pub(super) fn handle_handed_tensor(&mut self, which: HandOver, memory: Option<OwnedFd>) {
+        self.tell_handed_over(which, memory.ok_or(TensorRefused::PeerGone));
+    }
+
+    fn tell_handed_over(&mut self, which: HandOver, memory: Result<OwnedFd, TensorRefused>) {
+        let (incarnation, fetch) = which.fetched_by;
+        let is_present = self.component.as_ref().is_some_and(|it| it.incarnation.0 == incarnation);
+        if is_present {
+            let word = |refused| ToComponent::HandedOver { fetch, refused };
+            match memory {
+                Ok(memory) => self.tell(&word(None), &[memory.as_fd()]),
+                Err(why) => self.tell(&word(Some(why)), &[]),
+            }
         }
     }
 

@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let running = arguments.cluster.find()?;
     if let Some(file) = &file {
-        check_lengths(file, &items, running.cluster.rendezvous.tensor_len() as u64)?;
+        check_lengths(file, &items, running.cluster.longest_tensor())?;
     }
     let mut client = running.connect(arguments.from)?;
     let until = if arguments.wait { SendUntil::Received } else { SendUntil::Kept };
@@ -194,7 +194,8 @@ fn check_lengths(
             let cause = format!(
                 "{edge:?} has {bytes} bytes, and the longest tensor of this cluster {longest}"
             );
-            let cure = "split it, or raise rendezvous.pool_mib";
+            let cure = "split it, or raise rendezvous.pool_mib, or rendezvous.store_mib where all \
+                        nodes are on one host";
             return Err(Failure::of(Code::MessageTooLong, cause, cure));
         }
     }

@@ -9,12 +9,33 @@ use crate::tensor::ShapeText;
 
 /// The most tensors in a store: each has a descriptor.
 pub(in super::super) const KEPT_MAX: usize = 128;
+/// Descriptors that a node has beside those of tensors: of its clients, its own memory and files,
+/// its tasks; and of each peer: its session, its process and its memory.
+const FILES_OF_NODE: usize = 256;
+const FILES_OF_PEER: usize = 16;
 /// The most tensors that one client may hold.
 const HELD_MAX: usize = 16;
 /// The most tensors in one reply, so that it fits into a packet with the longest names.
 const LISTED_MAX: usize = 24;
 /// How long after a deadline a component may still answer; one that hangs answers never.
 const GRACE_NS: u64 = 1_000_000_000;
+
+/// How many tensors and receives a node may have: each takes a descriptor, or will.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Places {
+    count: usize,
+    /// How many files the node may open (`RLIMIT_NOFILE`); none without a limit.
+    open_files: Option<u64>,
+}
+
+impl Places {
+    /// What is left beside all else that a node of `nodes` opens.
+    pub(in super::super) fn beside(nodes: usize, open_files: Option<u64>) -> Self {
+        let others = FILES_OF_NODE + FILES_OF_PEER * nodes;
+        let left = open_files.map_or(usize::MAX, |all| usize::try_from(all).unwrap_or(usize::MAX));
+        Self { count: left.saturating_sub(others).min(KEPT_MAX), open_files }
+    }
+}
 
 /// A tensor that is kept.
 #[derive(Debug)]
@@ -42,6 +63,8 @@ pub(super) enum Stage {
 pub(super) struct Receive {
     pub(super) key: TensorKey,
     pub(super) deadline_ns: u64,
+    /// Bytes for which it has room.
+    pub(super) reserved: u64,
 }
 
 /// The tensors that a node keeps, and the receives for which it reserves room.
@@ -49,32 +72,74 @@ pub(super) struct Receive {
 pub(in super::super) struct TensorStore {
     /// The most bytes.
     limit: u64,
+    /// The most tensors and receives: as many as descriptors allow.
+    places: Places,
     pub(super) kept: BTreeMap<u64, Kept>,
     pub(super) receives: BTreeMap<Ticket, Receive>,
+    /// What the program of this incarnation hands over, and to which node: its own memory, in no
+    /// store.
+    pub(in super::super) own: BTreeMap<u64, (u16, OwnedFd)>,
     count: u64,
 }
 
 impl TensorStore {
-    pub(in super::super) const fn new(limit: u64) -> Self {
-        Self { limit, kept: BTreeMap::new(), receives: BTreeMap::new(), count: 0 }
+    pub(in super::super) const fn new(limit: u64, places: Places) -> Self {
+        Self {
+            limit,
+            places,
+            kept: BTreeMap::new(),
+            receives: BTreeMap::new(),
+            own: BTreeMap::new(),
+            count: 0,
+        }
     }
 
-    /// Bytes that are kept, and those that a receive may still bring, each `longest` at the most.
-    fn bytes(&self, longest: u64) -> u64 {
-        let kept: u64 = self.kept.values().map(|it| it.bytes).sum();
-        kept + self.receives.len() as u64 * longest
+    /// Bytes that are kept, and those that receives may still bring.
+    fn bytes(&self) -> u64 {
+        let kept = self.kept.values().map(|it| it.bytes);
+        kept.chain(self.receives.values().map(|it| it.reserved)).sum()
     }
 
     /// Whether there is room for one more tensor of `bytes`.
-    pub(super) fn check_room(&self, bytes: u64, longest: u64) -> Result<(), TensorRefused> {
-        if self.kept.len() + self.receives.len() >= KEPT_MAX {
-            return Err(TensorRefused::Full { limit: KEPT_MAX });
+    pub(super) fn check_room(&self, bytes: u64) -> Result<(), TensorRefused> {
+        if self.kept.len() + self.receives.len() >= self.places.count {
+            return Err(match self.places.open_files {
+                Some(open_files) if self.places.count < KEPT_MAX => {
+                    TensorRefused::Descriptors { places: self.places.count, open_files }
+                }
+                Some(_) | None => TensorRefused::Full { limit: self.places.count },
+            });
         }
-        let (used, limit) = (self.bytes(longest), self.limit);
-        if used + bytes > limit {
-            return Err(TensorRefused::StoreFull { bytes: used, limit });
+        self.check_bytes(bytes)
+    }
+
+    fn check_bytes(&self, bytes: u64) -> Result<(), TensorRefused> {
+        let (used, limit) = (self.bytes(), self.limit);
+        let fits = used.checked_add(bytes).is_some_and(|all| all <= limit);
+        if fits { Ok(()) } else { Err(TensorRefused::StoreFull { bytes: used, limit }) }
+    }
+
+    /// A receive turns out to bring a tensor of `bytes`.
+    pub(super) fn reserve(&mut self, ticket: Ticket, bytes: u64) -> Result<(), TensorRefused> {
+        let Some(receive) = self.receives.get(&ticket) else { return Err(TensorRefused::NotSent) };
+        let more = bytes.saturating_sub(receive.reserved);
+        self.check_bytes(more)?;
+        if let Some(receive) = self.receives.get_mut(&ticket) {
+            receive.reserved += more;
         }
         Ok(())
+    }
+
+    /// The memory of a tensor that is handed over to node `to`. The numbers of a program's are
+    /// others than those of clients ([`OWN_NUMBERS`](crate::node::link::OWN_NUMBERS)).
+    pub(super) fn lent(&self, number: u64, to: u16) -> Option<&OwnedFd> {
+        if let Some((_, fd)) = self.own.get(&number).filter(|(of, _)| *of == to) {
+            return Some(fd);
+        }
+        let kept = self.kept.get(&number)?;
+        // Its component may have said that it is sent, and this has not been heard yet.
+        let is_lent = kept.key.to == to && !matches!(kept.stage, Stage::Received { .. });
+        kept.memory.as_ref().filter(|_| is_lent).map(|(_, fd)| fd)
     }
 
     /// Keeps a tensor, under the number that is returned.
@@ -138,7 +203,7 @@ impl TensorStore {
     }
 
     /// What is kept behind the number `after`.
-    pub(super) fn list(&self, after: u64, longest: u64) -> TensorList {
+    pub(super) fn list(&self, after: u64) -> TensorList {
         let listed = |(number, kept): (&u64, &Kept)| KeptTensor {
             number: *number,
             key: kept.key.clone(),
@@ -153,7 +218,7 @@ impl TensorStore {
         };
         let behind = self.kept.range(after.saturating_add(1)..);
         TensorList {
-            bytes: self.bytes(longest),
+            bytes: self.bytes(),
             limit: self.limit,
             receives: self.receives.len(),
             kept: behind.take(LISTED_MAX).map(listed).collect(),
@@ -206,33 +271,62 @@ mod tests {
         Kept { key: key(edge, step), memory: None, bytes: MIB, stage }
     }
 
+    fn receive(edge: &str, reserved: u64) -> Receive {
+        Receive { key: key(edge, 0), deadline_ns: 5, reserved }
+    }
+
     const fn ticket(client: u64) -> Ticket {
         Ticket { client, id: 1 }
     }
 
     #[test]
     fn rz17_a_store_refuses_what_it_may_not_hold_and_counts_what_receives_may_bring() {
-        let mut store = TensorStore::new(4 * MIB);
+        let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
         store.keep(kept("a", 0, Stage::Sent { sender: None }));
-        assert_eq!(store.check_room(3 * MIB, 2 * MIB), Ok(()));
+        assert_eq!(store.check_room(3 * MIB), Ok(()));
         let full = TensorRefused::StoreFull { bytes: MIB, limit: 4 * MIB };
-        assert_eq!(store.check_room(3 * MIB + 1, 2 * MIB), Err(full));
-        store.receives.insert(ticket(7), Receive { key: key("b", 0), deadline_ns: 5 });
+        assert_eq!(store.check_room(3 * MIB + 1), Err(full));
+        store.receives.insert(ticket(7), receive("b", 2 * MIB));
         let full = TensorRefused::StoreFull { bytes: 3 * MIB, limit: 4 * MIB };
-        assert_eq!(store.check_room(2 * MIB, 2 * MIB), Err(full));
+        assert_eq!(store.check_room(2 * MIB), Err(full));
         for _ in 0..KEPT_MAX {
             store.keep(kept("a", 0, Stage::Sent { sender: None }));
         }
         let full = TensorRefused::Full { limit: KEPT_MAX };
-        assert_eq!(store.check_room(0, 0), Err(full));
+        assert_eq!(store.check_room(0), Err(full));
+    }
+
+    #[test]
+    fn rz18_a_store_has_no_more_places_than_descriptors() {
+        let mut store = TensorStore::new(4 * MIB, Places::beside(2, Some(256 + 32 + 1)));
+        assert_eq!(store.check_room(0), Ok(()));
+        store.keep(kept("a", 0, Stage::Sent { sender: None }));
+        let full = TensorRefused::Descriptors { places: 1, open_files: 289 };
+        assert_eq!(store.check_room(0), Err(full));
+        for (open_files, count) in [(0, 0), (288, 0), (1024, KEPT_MAX), (u64::MAX, KEPT_MAX)] {
+            assert_eq!(Places::beside(2, Some(open_files)).count, count, "{open_files}");
+        }
+    }
+
+    #[test]
+    fn rz18_what_is_handed_over_has_its_room_before_it_comes() {
+        let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
+        assert_eq!(store.reserve(ticket(7), MIB), Err(TensorRefused::NotSent), "it has left");
+        store.receives.insert(ticket(7), receive("a", MIB));
+        assert_eq!(store.reserve(ticket(7), 3 * MIB), Ok(()));
+        assert_eq!(store.reserve(ticket(7), MIB), Ok(()), "it has more than that");
+        let full = TensorRefused::StoreFull { bytes: 3 * MIB, limit: 4 * MIB };
+        assert_eq!(store.reserve(ticket(7), 5 * MIB), Err(full.clone()));
+        assert_eq!(store.check_room(2 * MIB), Err(full));
+        assert_eq!(store.reserve(ticket(7), u64::MAX).map_err(drop), Err(()));
     }
 
     #[test]
     fn rz17_what_a_client_that_left_had_received_goes_to_the_next() {
-        let mut store = TensorStore::new(4 * MIB);
+        let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
         let number = store.keep(kept("a", 0, Stage::Received { holder: Some(7) }));
-        store.receives.insert(ticket(7), Receive { key: key("a", 0), deadline_ns: 5 });
-        store.receives.insert(ticket(8), Receive { key: key("a", 0), deadline_ns: 5 });
+        store.receives.insert(ticket(7), receive("a", 0));
+        store.receives.insert(ticket(8), receive("a", 0));
         assert_eq!(store.match_one(), None, "it is held");
         assert!(!store.release(8, number), "by another");
         store.forget(7);
@@ -242,7 +336,7 @@ mod tests {
 
     #[test]
     fn rz7_the_end_of_a_step_drops_what_no_client_holds() {
-        let mut store = TensorStore::new(4 * MIB);
+        let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
         let waiting = Stage::Waiting { ticket: ticket(3), waits: false, deadline_ns: 9 };
         for stage in [waiting, Stage::Sent { sender: Some((ticket(4), 8)) }] {
             store.keep(kept("a", 1, stage));
@@ -251,8 +345,8 @@ mod tests {
         let held = store.keep(kept("a", 1, Stage::Received { holder: Some(7) }));
         let other = store.keep(kept("a", 2, Stage::Received { holder: None }));
         assert_eq!(store.end_step(1), [ticket(3), ticket(4)]);
-        let left: Vec<_> = store.list(0, 0).kept.iter().map(|it| it.number).collect();
+        let left: Vec<_> = store.list(0).kept.iter().map(|it| it.number).collect();
         assert_eq!(left, [held, other]);
-        assert_eq!(store.list(held, 0).kept[0].state, TensorState::Received);
+        assert_eq!(store.list(held).kept[0].state, TensorState::Received);
     }
 }
