@@ -39,7 +39,8 @@ pub use datagram::{Datagram, DatagramPort, DatagramSender, NOTE_LEN_MAX, SCRIPT_
 pub use hello::{Hello, Refusal, VERSION};
 pub use local::{LocalBootstrap, LocalError};
 pub use network::{
-    Frame, Frames, Key, KeyError, Kind, LinkError, Meeting, NetworkBootstrap, NetworkError, Timing,
+    Addresses, DirectoryFault, Frame, Frames, Key, KeyError, Kind, LinkError, Meeting,
+    NetworkBootstrap, NetworkError, Timing,
 };
 pub use offer::{Offer, PairEnd};
 pub use session_message::SessionMessage;

@@ -54,7 +54,7 @@ pub use hooks::{Hooks, Kind, MissingProgram};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
 pub use name::{ClusterName, ClusterNameError};
-pub use network::Network;
+pub use network::{Network, is_address};
 pub use program::Program;
 pub use recovery::Recovery;
 pub use rendezvous::{Rendezvous, TensorPath};
@@ -373,6 +373,7 @@ impl Cluster {
         cluster.verbs = Verbs::read(&verbs)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
+        cluster.network.discovery = network.text(key::NETWORK_DISCOVERY)?;
         cluster.network.key = network.text(key::NETWORK_KEY)?.map(PathBuf::from);
         cluster.dirnet.profile = dirnet.word::<Profile>(key::DIRNET_PROFILE)?.unwrap_or_default();
         cluster.dirnet.timing = Overrides::read(&timing)?;

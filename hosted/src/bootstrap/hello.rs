@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::network::DirectoryFault;
 use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
@@ -125,6 +126,9 @@ pub enum Refusal {
     /// The other is not a node, or is one of an incompatible build.
     #[error("the other side does not speak Weft's protocol")]
     NotWeft,
+    /// The directory of addresses cannot be used; no other node is refused by it.
+    #[error("{0}")]
+    Directory(DirectoryFault),
 }
 
 impl Hello {
@@ -177,6 +181,7 @@ impl Explain for Refusal {
             Self::Rank { .. } => Code::NodeOutOfRange,
             Self::User | Self::Key | Self::Replayed => Code::Permission,
             Self::Stalled => Code::Timeout,
+            Self::Directory(fault) => fault.code(),
         }
     }
 
@@ -193,7 +198,7 @@ impl Explain for Refusal {
             Self::Fabric { .. } => "start every node with the same `--fabric`",
             Self::Rank { .. } => "start each rank below `nodes` exactly once",
             Self::Addressee { .. } => {
-                "give each node its own address in network.addresses, in the order of ranks, and \
+                "give each node its own address, in network.addresses in the order of ranks, and \
                  see that nothing forwards the port of one node to another"
             }
             Self::User => "run all nodes of a cluster as one user",
@@ -204,6 +209,7 @@ impl Explain for Refusal {
                 "if this goes on, recorded traffic is being replayed: find out which host calls"
             }
             Self::Stalled => "check that the host is up and that no firewall drops its packets",
+            Self::Directory(fault) => return fault.cure(),
             Self::NotWeft => "check that the address and the port are those of a weft node",
         }
         .to_owned()

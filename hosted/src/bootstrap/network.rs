@@ -8,6 +8,8 @@
 //!   half_open  callers that have not authenticated: a bounded number
 //!   greeting   the handshake
 //!   channel    the session: messages and keep-alives
+//!   directory  where the others are met: listed, or registered with etcd
+//!   etcd       its calls
 //!   calling    the threads: which node calls, which listens, which callers are accepted
 //!   reported   refusals that were reported lately
 //! ```
@@ -20,7 +22,9 @@
 
 mod calling;
 mod channel;
+mod directory;
 mod error;
+mod etcd;
 mod frame;
 mod greeting;
 mod half_open;
@@ -29,6 +33,7 @@ mod noise;
 mod reported;
 
 pub use error::{LinkError, NetworkError};
+pub use etcd::DirectoryFault;
 pub use frame::{Frame, Frames, Kind};
 pub use key::{Key, KeyError};
 
@@ -77,12 +82,49 @@ impl Default for Timing {
 /// Where the nodes of a cluster are met, and with which key.
 #[derive(Clone, Debug)]
 pub struct Meeting {
-    /// The addresses of all nodes, HOST:PORT, in the order of ranks.
-    pub addresses: Vec<String>,
+    /// Where.
+    pub addresses: Addresses,
     /// The cluster's key.
     pub key: Key,
     /// The time limits.
     pub timing: Timing,
+}
+
+/// How the addresses of nodes are known, each HOST:PORT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// All of them, in the order of ranks.
+    Listed(Vec<String>),
+    /// Each node registers its own with etcd, where the others find it.
+    Registered {
+        /// Where etcd is reached.
+        endpoints: Vec<String>,
+        /// Where this node is met: it listens there, and others call that address. Port 0 is
+        /// replaced by the one that the system chooses.
+        own: String,
+    },
+}
+
+impl Addresses {
+    /// Names the port of this node where it is registered; whether it is.
+    fn name_port(&mut self, port: u16) -> bool {
+        let Self::Registered { own, .. } = self else { return false };
+        if let Some(host) = own.strip_suffix(":0") {
+            *own = format!("{host}:{port}");
+        }
+        true
+    }
+
+    /// Of the node of this rank among so many.
+    fn of(&self, rank: u16, nodes: u16) -> Result<String, NetworkError> {
+        match self {
+            Self::Registered { own, .. } => Ok(own.clone()),
+            Self::Listed(all) => {
+                let own = all.get(usize::from(rank)).filter(|_| all.len() == usize::from(nodes));
+                own.cloned().ok_or(NetworkError::Addresses { nodes, found: all.len() })
+            }
+        }
+    }
 }
 
 /// Bootstrap over TCP.
@@ -100,17 +142,17 @@ impl NetworkBootstrap {
     pub fn start(
         hello: Hello,
         nodes: u16,
-        meeting: Meeting,
+        mut meeting: Meeting,
         sink: impl Fn(BootstrapEvent) + Send + Sync + 'static,
     ) -> Result<Self, NetworkError> {
-        let (rank, found) = (hello.rank, meeting.addresses.len());
-        let own = meeting.addresses.get(usize::from(rank)).filter(|_| found == usize::from(nodes));
-        let own = own.ok_or(NetworkError::Addresses { nodes, found })?.clone();
+        let rank = hello.rank;
+        let own = meeting.addresses.of(rank, nodes)?;
         let refused = |source| NetworkError::Listen { address: own.clone(), source };
         let listener = TcpListener::bind(&own).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         // Non-blocking, so that the thread can check between callers whether it must end.
         listener.set_nonblocking(true).map_err(refused)?;
+        let is_registered = meeting.addresses.name_port(address.port());
         let mut run = [0; 8];
         getrandom(&mut run[..], GetRandomFlags::empty())
             .map_err(|errno| NetworkError::Random(errno.into()))?;
@@ -120,6 +162,10 @@ impl NetworkBootstrap {
         let begun = Self { shared, address };
         let listening = Arc::clone(&begun.shared);
         begin("weft-listen", move || listening.listen(&listener))?;
+        if is_registered {
+            let registering = Arc::clone(&begun.shared);
+            begin("weft-register", move || registering.register())?;
+        }
         for peer in 0..rank {
             let calling = Arc::clone(&begun.shared);
             begin("weft-call", move || calling.call(Peer(peer)))?;

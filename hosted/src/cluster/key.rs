@@ -31,6 +31,7 @@ pub(super) const FABRIC: &str = "fabric";
 pub(super) const VERBS: &str = "verbs";
 pub(super) const NETWORK: &str = "network";
 pub(super) const NETWORK_ADDRESSES: &str = "network.addresses";
+pub(super) const NETWORK_DISCOVERY: &str = "network.discovery";
 pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
@@ -189,7 +190,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 92] = [
+pub(super) const PATHS: [&str; 93] = [
     NAME,
     NODES.path,
     WAIT,
@@ -262,6 +263,7 @@ pub(super) const PATHS: [&str; 92] = [
     VERBS_DEADLINE_MS.path,
     NETWORK,
     NETWORK_ADDRESSES,
+    NETWORK_DISCOVERY,
     NETWORK_KEY,
     DIRNET,
     DIRNET_PROFILE,

@@ -44,6 +44,8 @@ pub enum Limit {
     },
     /// A host and a port that a node can be met at.
     Address,
+    /// Where etcd is reached.
+    Etcd,
     /// A name, which is a word of commands, too.
     Name,
     /// Anything that was not given before.
@@ -106,6 +108,7 @@ impl Limit {
             Self::ResetWindow { min_s, .. } => value >= min_s,
             // No number says whether it is one; the key's owner looks at the text.
             Self::Address
+            | Self::Etcd
             | Self::Name
             | Self::Once
             | Self::Variable
@@ -140,6 +143,7 @@ impl fmt::Display for Limit {
             Self::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
             Self::Text { min, max } => write!(f, "{min} to {max} bytes without a zero byte"),
             Self::Address => f.write_str("HOST:PORT, with a port of 1 to 65535"),
+            Self::Etcd => f.write_str("etcd://HOST:PORT, with further ones behind commas"),
             Self::Name => {
                 let max = super::ClusterName::LEN_MAX;
                 write!(f, "1 to {max} characters of a-z 0-9 _ -, the first a letter or a digit")

@@ -13,15 +13,44 @@ pub struct Network {
     /// `addresses`: where each node is met, as HOST:PORT, in the order of ranks; empty when all
     /// nodes run on one host.
     pub addresses: Vec<String>,
+    /// `discovery`: the etcd with which each node registers its own address, instead of
+    /// `addresses`.
+    pub discovery: Option<String>,
     /// `key`: the file with the key that all nodes share.
     pub key: Option<PathBuf>,
 }
 
 impl Network {
-    /// Either no address, or one of each node and of no two the same.
+    /// Whether nodes run on several hosts.
+    #[must_use]
+    pub const fn is_across_hosts(&self) -> bool {
+        !self.addresses.is_empty() || self.discovery.is_some()
+    }
+
+    /// Where the etcd of `discovery` is reached: HOST:PORT each.
+    #[must_use]
+    pub fn etcd(&self) -> Option<Vec<String>> {
+        let endpoints = self.discovery.as_deref()?.strip_prefix(ETCD)?;
+        Some(endpoints.split(',').map(str::to_owned).collect())
+    }
+
+    /// Either no address, or one of each node and of no two the same; none with `discovery`.
     pub(super) fn check(&self, nodes: usize) -> Result<(), LimitError> {
         let path = key::NETWORK_ADDRESSES;
         let found = self.addresses.len();
+        if let Some(discovery) = &self.discovery {
+            let is_met = |endpoint: &String| is_address(endpoint);
+            if !self.etcd().is_some_and(|endpoints| endpoints.iter().all(is_met)) {
+                let written: String = discovery.chars().take(80).collect();
+                return Err(Limit::Etcd.refuse(key::NETWORK_DISCOVERY, format!("{written:?}")));
+            }
+            let what = "addresses while network.discovery is set";
+            let wanted = Limit::Exactly { count: 0, what };
+            return match found {
+                0 => Ok(()),
+                _ => Err(wanted.refuse(path, found.to_string())),
+            };
+        }
         if found != 0 && found != nodes {
             let wanted = Limit::Exactly { count: nodes as u64, what: "addresses" };
             let noun = if found == 1 { "address" } else { "addresses" };
@@ -39,6 +68,15 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// The scheme of `discovery`.
+const ETCD: &str = "etcd://";
+
+/// Whether a node can be met there: HOST:PORT.
+#[must_use]
+pub fn is_address(address: &str) -> bool {
+    place(address).is_some()
 }
 
 /// One form for each way to write the same HOST:PORT; names are not looked up.

@@ -23,6 +23,9 @@ pub(super) fn render(cluster: &Cluster) -> String {
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
+    let discovery = network.discovery.as_ref();
+    let discovery = discovery
+        .map_or(String::new(), |etcd| format!("discovery = {}\n", Value::from(etcd.as_str())));
     let word = |part: &Part| Value::from(part.as_str());
     let roles = dirnet.roles.as_ref().map_or(String::new(), |roles| {
         format!("roles = {}\n", Value::Array(roles.iter().map(word).collect()))
@@ -181,7 +184,10 @@ rnr_timer = {rnr_timer}
 # For `weft node` on several hosts: the address of each node, as "HOST:PORT", in the order of ranks.
 # None: all nodes run on one host.
 addresses = {addresses}
-# The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
+# Or: each node registers its address (`weft node --address HOST:PORT`) with etcd, where the others
+# find it. A line such as:
+# discovery = "etcd://10.0.0.1:2379,10.0.0.2:2379"
+{discovery}# The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
 # key = "/etc/weft/cluster.key"
 {key}
 {component}

@@ -62,13 +62,12 @@ impl NewCluster {
         if let Some(nodes) = self.nodes {
             cluster.nodes = nodes;
         }
-        if !cluster.network.addresses.is_empty() {
+        if cluster.network.is_across_hosts() {
             let cause = format!(
-                "network.addresses is for nodes on several hosts, and `weft {command}` runs all on \
-                 one"
+                "[network] is for nodes on several hosts, and `weft {command}` runs all on one"
             );
             let cure = "start each with `weft node FILE --rank N` on its host, which runs the \
-                        program of `[component]`, or take the addresses out";
+                        program of `[component]`, or take network.addresses and network.discovery out";
             return Err(Failure::of(Code::Usage, cause, cure));
         }
         rl::install(&mut cluster, self.cluster.as_deref(), output)?;

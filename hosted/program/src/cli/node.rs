@@ -13,8 +13,8 @@ use super::rank_choice::RankChoice;
 use super::rl;
 use super::run::choose_program;
 use crate::doctor;
-use weft::bootstrap::{Key, KeyError, Meeting, Timing};
-use weft::cluster::{Cluster, FabricKind, Network};
+use weft::bootstrap::{Addresses, Key, KeyError, Meeting, Timing};
+use weft::cluster::{Cluster, FabricKind, Network, is_address};
 use weft::explain::Code;
 use weft::node::{self, Launcher, NodeError, OperatorAlarm, ProgramRun, ResetNode};
 use weft::packet::Socket;
@@ -36,6 +36,11 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     fabric: FabricChoice,
+
+    /// Where the other nodes meet this one, with `network.discovery` in the file: HOST:PORT of this
+    /// host, which is registered there.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
 
     /// The key that all nodes share, instead of the file's; `weft key FILE` makes one.
     #[arg(long, value_name = "FILE")]
@@ -145,10 +150,8 @@ impl Arguments {
 
     /// How this node meets the others: over the network when the file has addresses.
     fn meeting(&self, cluster: &Cluster) -> Result<Option<Meeting>, Failure> {
-        let Network { addresses, key } = &cluster.network;
-        if addresses.is_empty() {
-            return Ok(None);
-        }
+        let Network { key, .. } = &cluster.network;
+        let Some(addresses) = self.addresses(&cluster.network)? else { return Ok(None) };
         let of_file = || Some(beside(self.cluster.as_deref()?, key.as_deref()?));
         let named = self.key.clone().or_else(of_file);
         let key = match named {
@@ -156,7 +159,35 @@ impl Arguments {
             Some(path) => Key::load(&path).map_err(Failure::new)?,
             None => return Err(Failure::new(KeyError::Missing)),
         };
-        Ok(Some(Meeting { addresses: addresses.clone(), key, timing: Timing::default() }))
+        Ok(Some(Meeting { addresses, key, timing: Timing::default() }))
+    }
+
+    /// How the addresses of all nodes are known; none where all run on this host.
+    fn addresses(&self, network: &Network) -> Result<Option<Addresses>, Failure> {
+        let usage = |cause: &str, cure: &str| Failure::of(Code::Usage, cause.to_owned(), cure);
+        let Some(endpoints) = network.etcd() else {
+            if self.address.is_some() {
+                return Err(usage(
+                    "--address is for network.discovery, which the cluster file does not set",
+                    "leave --address out, or set network.discovery = \"etcd://HOST:PORT\"",
+                ));
+            }
+            let listed = || Addresses::Listed(network.addresses.clone());
+            return Ok(network.is_across_hosts().then(listed));
+        };
+        match &self.address {
+            Some(own) if is_address(own) => {
+                Ok(Some(Addresses::Registered { endpoints, own: own.clone() }))
+            }
+            Some(own) => Err(usage(
+                &format!("{own:?} is no address"),
+                "give --address HOST:PORT, with a port of 1 to 65535",
+            )),
+            None => Err(usage(
+                "network.discovery is set, and this node has no address to register",
+                "give --address HOST:PORT, an address of this host that the others reach",
+            )),
+        }
     }
 }
 

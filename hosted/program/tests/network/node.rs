@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use weft::bootstrap::{
-    AnnouncedIncarnation, Bootstrap, BootstrapEvent, Hello, Key, Meeting, NetworkBootstrap, News,
-    Refusal, Timing, VERSION,
+    Addresses, AnnouncedIncarnation, Bootstrap, BootstrapEvent, Hello, Key, Meeting,
+    NetworkBootstrap, News, Refusal, Timing, VERSION,
 };
 use weft::cluster::FabricKind;
 use weft::core::ids::Incarnation;
@@ -46,8 +46,18 @@ impl Node {
         assert_eq!(usize::from(hello.rank), addresses.len());
         // Its own address, and those of the nodes above it, which it never calls.
         addresses.resize(3, "127.0.0.1:0".to_owned());
+        Self::begin(hello, Meeting { addresses: Addresses::Listed(addresses), key, timing })
+    }
+
+    /// A node that registers with the etcd at `endpoint`.
+    pub(crate) fn registered(hello: Hello, endpoint: &str, key: Key) -> Self {
+        let (endpoints, own) = (vec![endpoint.to_owned()], "127.0.0.1:0".to_owned());
+        let addresses = Addresses::Registered { endpoints, own };
+        Self::begin(hello, Meeting { addresses, key, timing: Timing::default() })
+    }
+
+    fn begin(hello: Hello, meeting: Meeting) -> Self {
         let (sender, events) = channel();
-        let meeting = Meeting { addresses, key, timing };
         let sink = move |event| {
             // The test is over.
             let _ = sender.send(event);

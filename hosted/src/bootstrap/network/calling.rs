@@ -21,10 +21,11 @@ use rustix::event::PollFlags;
 use weft_core::ids::Peer;
 
 use super::channel::Channel;
+use super::directory::{Directory, READ_EVERY, Registration};
 use super::greeting::{Greeting, Met, Side};
 use super::half_open::HalfOpen;
 use super::reported::Reported;
-use super::{LinkError, Meeting};
+use super::{Key, LinkError, Meeting, Timing};
 use crate::bootstrap::audience::{Audience, Sink};
 use crate::bootstrap::{BootstrapEvent, Hello, News, Refusal};
 use crate::clock::{Deadline, now_ns};
@@ -45,7 +46,9 @@ const DISPLACE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Shared {
     hello: Hello,
     nodes: u16,
-    meeting: Meeting,
+    directory: Directory,
+    key: Key,
+    timing: Timing,
     /// This run of the node.
     run: u64,
     calls: Mutex<u64>,
@@ -63,10 +66,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     pub(super) fn new(hello: Hello, nodes: u16, meeting: Meeting, run: u64, sink: Sink) -> Self {
+        let Meeting { addresses, key, timing } = meeting;
         Self {
+            directory: Directory::new(addresses, &hello, &key, run),
             hello,
             nodes,
-            meeting,
+            key,
+            timing,
             run,
             calls: Mutex::new(0),
             greeted: Mutex::default(),
@@ -140,13 +146,29 @@ impl Shared {
                     self.report(name(), error.reason());
                 }
             }
-            thread::park_timeout(self.meeting.timing.call_again);
+            thread::park_timeout(self.timing.call_again);
         }
+    }
+
+    /// Keeps this node registered, and learns where the others are, until the bootstrap ends.
+    pub(super) fn register(&self) {
+        let Directory::Registered(registry) = &self.directory else { return };
+        let who = "discovery";
+        let mut registration = Registration::default();
+        while !self.audience.is_over() {
+            match registry.refresh(&mut registration) {
+                Ok(()) => lock(&self.reported).forget(who),
+                Err(fault) => self.report(who.to_owned(), Some(Refusal::Directory(fault))),
+            }
+            thread::park_timeout(READ_EVERY);
+        }
+        registry.leave(&registration);
     }
 
     fn call_once(&self, peer: Peer) -> Result<Met, LinkError> {
         let mut failed = LinkError::Closed;
-        for address in self.meeting.addresses[peer.index()].to_socket_addrs()? {
+        let known = self.directory.address_of(peer).ok_or(LinkError::Unregistered)?;
+        for address in known.to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
                     let call = {
@@ -163,8 +185,8 @@ impl Shared {
     }
 
     fn side(&self) -> Side<'_> {
-        let Meeting { key, timing, .. } = &self.meeting;
-        Side { key, hello: &self.hello, run: self.run, nodes: self.nodes, timing: *timing }
+        let Self { key, hello, run, nodes, timing, .. } = self;
+        Side { key, hello, run: *run, nodes: *nodes, timing: *timing }
     }
 
     /// Checks whether a member with this greeting is accepted.

@@ -76,6 +76,8 @@ pub enum LinkError {
     },
     /// A holder of the key sent what no node sends.
     Nonsense,
+    /// The other has not registered an address yet.
+    Unregistered,
     /// The cryptography could not be set up: a bug.
     Noise(snow::Error),
     /// One side refused the other.
@@ -91,6 +93,7 @@ impl fmt::Display for LinkError {
             Self::NotWeft => Refusal::NotWeft.fmt(f),
             Self::TooLong { len } => write!(f, "a frame of {len} bytes is longer than any"),
             Self::Nonsense => f.write_str("a node said what no node of this build says"),
+            Self::Unregistered => f.write_str("the other side has registered no address yet"),
             Self::Noise(error) => error.fmt(f),
             Self::Refused(reason) => reason.fmt(f),
         }
@@ -104,7 +107,7 @@ impl LinkError {
             Self::Refused(reason) => Some(reason),
             Self::Stalled => Some(Refusal::Stalled),
             Self::NotWeft | Self::TooLong { .. } | Self::Nonsense => Some(Refusal::NotWeft),
-            Self::Io(_) | Self::Closed | Self::Noise(_) => None,
+            Self::Io(_) | Self::Closed | Self::Unregistered | Self::Noise(_) => None,
         }
     }
 }

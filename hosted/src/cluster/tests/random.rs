@@ -81,7 +81,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 hooks,
                 recovery: if is_strange { strange_recovery() } else { Recovery::default() },
                 verbs: Verbs { devices, ..Verbs::default() },
-                network: Network { addresses, key: key.map(PathBuf::from) },
+                network: Network { addresses, discovery: None, key: key.map(PathBuf::from) },
             }
         },
     )
