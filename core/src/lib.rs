@@ -84,5 +84,6 @@ pub mod recovery;
 pub mod rendezvous;
 pub mod sync;
 pub mod time;
+pub mod vote;
 pub mod wheel;
 pub mod wire;

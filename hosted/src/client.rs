@@ -18,6 +18,7 @@ mod listener;
 mod pipeline;
 mod put;
 mod speaker;
+mod task;
 mod tensor;
 mod watcher;
 
@@ -43,7 +44,7 @@ use crate::cluster::{Cluster, ClusterName};
 use crate::node::chronicle::Entry;
 use crate::node::control::{
     Deliveries, Equivocation, Fault, HeldProof, NodeOrder, NodeStatus, Outcome, Payload, Refused,
-    Reply, ReportEffect, Request, ScriptLoaded, TakenMessage, TaskEffect, TaskOrder, Want,
+    Reply, Request, ScriptLoaded, TakenMessage, Want,
 };
 use crate::node::evidence::Copied;
 use crate::packet::{PacketError, Socket};
@@ -369,44 +370,6 @@ impl Client {
         let want = Want::Await { incarnation, peers, timeout_ms: millis(timeout) };
         match self.ask(want, timeout)? {
             Outcome::Running(status) => Ok(*status),
-            other => Err(self.out_of_place(&other)),
-        }
-    }
-
-    /// Reports an error of the node's task; the task defines what the number means.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn report(&mut self, task: &str, error: u16) -> Result<ReportEffect, ClientError> {
-        match self.ask(Want::Report { task: task.to_owned(), error }, Duration::ZERO)? {
-            Outcome::Reported(effect) => Ok(effect),
-            other => Err(self.out_of_place(&other)),
-        }
-    }
-
-    /// Reports progress of the node's task.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn beat(&mut self, task: &str) -> Result<(), ClientError> {
-        self.ask_for_done(Want::Beat { task: task.to_owned() })
-    }
-
-    /// Reports the phase of the node's task.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn phase(&mut self, task: &str, phase: u8) -> Result<(), ClientError> {
-        self.ask_for_done(Want::Phase { task: task.to_owned(), phase })
-    }
-
-    /// Gives an order about one of the node's tasks.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub fn order(&mut self, task: &str, order: TaskOrder) -> Result<TaskEffect, ClientError> {
-        match self.ask(Want::Task { task: task.to_owned(), order }, Duration::ZERO)? {
-            Outcome::Ordered(effect) => Ok(effect),
             other => Err(self.out_of_place(&other)),
         }
     }

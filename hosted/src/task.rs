@@ -18,11 +18,13 @@
 //! when it breaks, and only then does a call cost more than a packet each way.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::client::{Client, ClientError};
 use crate::explain::{Code, Explain};
+pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteResult};
 pub use crate::node::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 /// How long the node may take to accept a connection.
@@ -94,9 +96,34 @@ pub fn phase(phase: u8) -> Result<(), TaskCallError> {
     call(|client, task| client.phase(task, phase))
 }
 
-fn call(
-    what: impl FnOnce(&mut Client, &str) -> Result<(), ClientError>,
-) -> Result<(), TaskCallError> {
+/// Votes in `round` of the N-version task of which this task is a version (RL-10). The vote stands
+/// once this returns, whatever fails later; the same vote again changes nothing. Rounds are
+/// numbered from 1, and a version waits for the outcome before it votes in a later one.
+///
+/// # Errors
+/// [`TaskCallError`].
+pub fn vote(round: u32, vote: Vote) -> Result<(), TaskCallError> {
+    call(|client, task| client.vote(task, round, vote))
+}
+
+/// The last notice that this process was handed.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+/// What SEND and WARN of the recovery script have for this task since the last call, and outcomes
+/// of votes. A node keeps 16. What the last call of a process returned, the next process of the
+/// task gets again, for that one may have ended before it acted: each arrives at least once.
+///
+/// # Errors
+/// [`TaskCallError`].
+pub fn notices() -> Result<TaskNotices, TaskCallError> {
+    let notices = call(|client, task| client.notices(task, SEEN.load(Ordering::Relaxed)))?;
+    SEEN.store(notices.last, Ordering::Relaxed);
+    Ok(notices)
+}
+
+fn call<T>(
+    what: impl FnOnce(&mut Client, &str) -> Result<T, ClientError>,
+) -> Result<T, TaskCallError> {
     let task = variable(VARIABLE_TASK)?;
     let mut connection = connection();
     let mut client = match connection.take() {

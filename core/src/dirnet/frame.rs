@@ -21,6 +21,7 @@ use super::{
     ScriptOrder, ScriptVersion, Seat, Seen, TaskAction, Term, Version, ViewTag,
 };
 use crate::ids::{Incarnation, Rank};
+use crate::vote::{VOTE_WORDS, VoteMessage};
 
 /// Bytes of a frame.
 pub const FRAME_LEN: usize = 64;
@@ -95,6 +96,9 @@ mod kind {
     pub(super) const ALIVE: u8 = 17;
     pub(super) const GUARD: u8 = 18;
     pub(super) const OUTBID: u8 = 19;
+    pub(super) const VOTE: u8 = 21;
+    pub(super) const OUTCOME: u8 = 22;
+    pub(super) const VOTED: u8 = 23;
 }
 
 /// What follows the header: a number, a subject, and up to ten words.
@@ -163,6 +167,14 @@ impl Body {
             M::Guard { task, action, order } => {
                 Self::new(kind::GUARD, NO_NODE, &guard_words(task, action, order))
             }
+            M::Vote(vote) => {
+                let kind = match vote {
+                    VoteMessage::Vote(_) => kind::VOTE,
+                    VoteMessage::Outcome(_) => kind::OUTCOME,
+                    VoteMessage::Voted { .. } => kind::VOTED,
+                };
+                Self::new(kind, NO_NODE, &vote.words())
+            }
             M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
         }
     }
@@ -206,6 +218,9 @@ impl Body {
             kind::PROBE => (M::Probe { round: w[0] }, 1),
             kind::ALIVE => (M::Alive { round: w[0] }, 1),
             kind::GUARD => (guard(w)?, 6),
+            kind::VOTE => (vote(VoteMessage::vote, w)?, VOTE_WORDS),
+            kind::OUTCOME => (vote(VoteMessage::outcome, w)?, VOTE_WORDS),
+            kind::VOTED => (vote(VoteMessage::voted, w)?, VOTE_WORDS),
             kind::OUTBID => (M::Outbid { term: Term { epoch: w[0], claimant: node } }, 1),
             kind => return Err(FrameError::Kind(kind)),
         };
@@ -220,6 +235,7 @@ impl Body {
                 | M::Probe { .. }
                 | M::Alive { .. }
                 | M::Guard { .. }
+                | M::Vote(_)
         );
         let end = if message.has_room_for_view() { BEFORE_VIEW } else { WORDS };
         let is_clean = w[used..end].iter().all(|word| *word == 0);
@@ -237,8 +253,8 @@ fn alarm(word: u32) -> Result<Alarm, FrameError> {
 }
 
 fn action(word: u32) -> Result<TaskAction, FrameError> {
-    use TaskAction::{Answer, Clear, Isolate, Release, Restart, Start, Stop};
-    let all = [Restart, Isolate, Start, Stop, Release, Answer, Clear];
+    use TaskAction::{Answer, Clear, Isolate, Release, Restart, Send, Start, Stop, Warn};
+    let all = [Restart, Isolate, Start, Stop, Release, Answer, Clear, Send, Warn];
     all.into_iter().find(|action| *action as u32 == word).ok_or(FrameError::Field)
 }
 
@@ -269,6 +285,14 @@ fn guard(w: &[u32; WORDS]) -> Result<Message, FrameError> {
         }
     };
     Ok(Message::Guard { task, action, order })
+}
+
+fn vote(
+    read: impl Fn([u32; VOTE_WORDS]) -> Option<VoteMessage>,
+    words: &[u32; WORDS],
+) -> Result<Message, FrameError> {
+    let (own, _) = words.split_first_chunk().ok_or(FrameError::Field)?;
+    read(*own).map(Message::Vote).ok_or(FrameError::Field)
 }
 
 fn question(node: Rank, words: &[u32; WORDS]) -> Result<Question, FrameError> {

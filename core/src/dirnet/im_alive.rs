@@ -184,7 +184,8 @@ impl ImAliveTask {
             | Message::Witness { .. }
             | Message::Testimony { .. }
             | Message::Alive { .. }
-            | Message::Guard { .. } => Err(Reject::WrongSeat),
+            | Message::Guard { .. }
+            | Message::Vote(_) => Err(Reject::WrongSeat),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{ComponentIncarnation, Members, Term, Version};
 use crate::ids::{Incarnation, Rank};
+use crate::vote::VoteMessage;
 
 /// One of a node's two endpoints, as sender or receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +83,10 @@ pub enum TaskAction {
     Answer = 5,
     /// Forget its restarts, its α-count and its errors.
     Clear = 6,
+    /// Hand it an integer, which stands in place of the errors that were answered.
+    Send = 7,
+    /// Hand it a notice: an error, and the entity in place of the errors that it answers.
+    Warn = 8,
 }
 
 /// What a recovery script's order says about itself, beside the term in which it was given: its
@@ -303,6 +308,8 @@ pub enum Message {
         /// The recovery script's order, if it is one.
         order: Option<ScriptOrder>,
     },
+    /// A message of an N-version vote, which the caller's machines answer.
+    Vote(VoteMessage),
     /// Reports to the manager that a node which it may not hear knows a higher term.
     Outbid {
         /// The higher term.
@@ -338,6 +345,9 @@ impl Message {
             Self::Probe { .. } => "PROBE",
             Self::Alive { .. } => "ALIVE",
             Self::Guard { .. } => "GUARD",
+            Self::Vote(VoteMessage::Vote(_)) => "VOTE",
+            Self::Vote(VoteMessage::Outcome(_)) => "OUTCOME",
+            Self::Vote(VoteMessage::Voted { .. }) => "VOTED",
             Self::Outbid { .. } => "OUTBID",
         }
     }

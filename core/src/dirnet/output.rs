@@ -1,7 +1,11 @@
 //! The outputs of the DIR net's machines: what the caller has to do.
 
-use super::{Beat, Explanation, Frame, Members, News, ScriptOrder, Seat, TaskAction, Term};
+use super::{
+    Beat, ComponentIncarnation, Explanation, Frame, Members, News, ScriptOrder, Seat, TaskAction,
+    Term,
+};
 use crate::ids::{Incarnation, Rank};
+use crate::vote::VoteMessage;
 
 /// One thing to do. Outputs are carried out in the order in which they are handed out; a
 /// [`Output::Keep`] must be durable before anything after it is done.
@@ -57,6 +61,15 @@ pub enum Output {
         action: TaskAction,
         /// The recovery script's order, if it is one, and the term in which it was given.
         order: Option<(Term, ScriptOrder)>,
+    },
+    /// A message of an N-version vote has come from the component of a member, in the present term.
+    Vote {
+        /// The member.
+        from: Rank,
+        /// Its component.
+        incarnation: ComponentIncarnation,
+        /// The message.
+        message: VoteMessage,
     },
     /// A verdict was reached; the component keeps it as well.
     Verdict(Explanation),

@@ -62,13 +62,21 @@ impl Answered {
         self.obeyed = OrderId::default();
     }
 
-    /// Judges order `id`, which answers the errors up to `mark` and was given when `seen` of them
-    /// were answered. The orders of one evaluation must arrive in their order.
-    pub fn judge(&mut self, id: OrderId, seen: u32, mark: u32) -> Judgement {
+    /// Judges the notice `id`: it answers no error, so no mark makes it outdated.
+    pub fn judge_notice(&mut self, id: OrderId) -> Judgement {
         if id <= self.judged && !super::mutants::ORDERS_ARE_REPEATED.is_planted() {
             return Judgement::Repeated;
         }
         self.judged = id;
+        Judgement::Obey
+    }
+
+    /// Judges order `id`, which answers the errors up to `mark` and was given when `seen` of them
+    /// were answered. The orders of one evaluation must arrive in their order.
+    pub fn judge(&mut self, id: OrderId, seen: u32, mark: u32) -> Judgement {
+        if self.judge_notice(id) == Judgement::Repeated {
+            return Judgement::Repeated;
+        }
         // The orders of one evaluation rest on one picture; the first of them has moved the mark.
         let is_continued = (id.term, id.evaluation) == (self.obeyed.term, self.obeyed.evaluation);
         let is_outdated = seen != self.mark && !is_continued;
@@ -122,6 +130,17 @@ pub(in crate::recovery) mod tests {
         answered.answer(3);
         assert_eq!(answered.judge(id(1, 1, 1), 0, 3), Judgement::Outdated);
         assert_eq!(answered.mark(), 3);
+    }
+
+    /// What another manager has answered meanwhile makes no notice late.
+    #[test]
+    fn rl3_a_notice_is_handed_over_once_whatever_was_answered_since() {
+        let mut answered = Answered::default();
+        assert_eq!(answered.judge_notice(id(1, 1, 0)), Judgement::Obey);
+        assert_eq!(answered.judge_notice(id(1, 1, 0)), Judgement::Repeated);
+        assert_eq!(answered.judge(id(1, 1, 1), 0, 2), Judgement::Obey);
+        assert_eq!(answered.judge_notice(id(2, 1, 0)), Judgement::Obey);
+        assert_eq!((answered.mark(), answered.judged()), (2, id(2, 1, 0)));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   picture ─▶ handle_picture ─▶ news, at most once in 10 ms ─▶ Rint ─▶ poll_order:
-//!                                                                        nodes, LOG, CALL, SEND
+//!                                                                        nodes, LOG, CALL
 //!                            one at a time a node, until it has judged ─▶ poll_task_order
 //! ```
 //!
-//! An order about a task is handed out again every 100 ms until its node has judged it (RL-3). The
-//! orders of a node are handed out one after the other, in their order: a node that has judged one
-//! has judged all before it. Orders about other things are handed out once.
+//! An order about a task, and a notice for one, is handed out again every 100 ms until its node has
+//! judged it (RL-3). The orders of a node are handed out one after the other, in their order: one
+//! that has judged an order has judged all before it. Orders about other things are handed out
+//! once.
 
 use heapless::{Deque, Vec};
 
@@ -152,11 +153,8 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             | Order::Answer { task, .. }
             | Order::Clear { task, .. }
             | Order::Builtin { task, .. } => task,
-            Order::Send { .. }
-            | Order::Notice { .. }
-            | Order::Node { .. }
-            | Order::Log { .. }
-            | Order::Call { .. } => {
+            Order::Send { to, .. } | Order::Notice { to, .. } => to,
+            Order::Node { .. } | Order::Log { .. } | Order::Call { .. } => {
                 self.dropped += u32::from(self.others.push_back(placed).is_err());
                 return;
             }
@@ -165,8 +163,10 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         let is_same = |TaskOrder { placed: other, seen: then, .. }: &TaskOrder| {
             (other.order, *then) == (placed.order, seen)
         };
-        // The same order on the same picture, which is still under way, says all of it.
-        if self.pending.iter().any(|other| is_same(&other.order)) {
+        // The same order on the same picture, which is still under way, says all of it. Of notices
+        // each is one.
+        let is_notice = matches!(placed.order, Order::Send { .. } | Order::Notice { .. });
+        if !is_notice && self.pending.iter().any(|other| is_same(&other.order)) {
             return;
         }
         let Some((node, _)) = program.place_of(task) else { return };
@@ -174,7 +174,7 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         self.dropped += u32::from(self.pending.push(Pending { order, due: now }).is_err());
     }
 
-    /// The next order about anything but the state of a task.
+    /// The next order about anything but a task.
     pub fn poll_order(&mut self) -> Option<Placed> {
         self.others.pop_front()
     }

@@ -30,11 +30,15 @@ mod mutants;
 mod op;
 mod order;
 mod picture;
+mod poll;
 mod program;
 mod rejected;
 mod reload;
 mod rint;
+mod tally;
 mod verify;
+mod voter;
+mod voting;
 
 #[cfg(test)]
 mod tests;
@@ -52,8 +56,12 @@ pub use op::{
 };
 pub use order::{Order, OrderId, Outcome, Placed, Trace};
 pub use picture::{NodeFact, Picture, TaskFact, TaskState};
-pub use program::{Program, Timeouts, Watchdog};
+pub use poll::{Poll, VoteMember};
+pub use program::{Program, Timeouts, VotingRule, Watchdog};
 pub use rejected::{Reason, Rejected};
 pub use reload::{Difference, HeldScript, Reload, ReloadStep, Unlike};
 pub use rint::{Progress, Rint, RintError};
+pub use tally::{Ballots, Tally, tally};
 pub use verify::{Expected, verify};
+pub use voter::{BALLOTS_MAX, VOTER_LEN, VoteRefused, Voter};
+pub use voting::{Voting, VotingSeat};

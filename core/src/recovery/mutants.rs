@@ -24,6 +24,8 @@ mutants! {
     DEFAULT_FOR_ANSWERED = "default-for-answered", "L13: DEFAULT is for what is unanswered";
     LOADED_BEFORE_ALL_HOLD_IT = "loaded-before-all-hold-it", "L16: all members hold a script first";
     NUMBERS_BEGIN_AGAIN = "numbers-begin-again", "RL-12: orders of the next script are later";
+    FIRST_VOTES_DECIDE = "first-votes-decide", "L18: a round waits for all who can vote in time";
+    OUTCOMES_UNASKED = "outcomes-unasked", "RL-10: the next manager gives no other outcome";
     PAUSE_OUTLIVES_TERM = "pause-outlives-term", "L17: a PAUSE ends with its term";
     DIV_BY_ZERO_IS_TRUE = "div-by-zero-is-true", "L19: a division by zero ends its section";
 }

@@ -322,6 +322,14 @@ codes! {
     }
 }
 
+impl Algorithm {
+    /// Whether it has no outcome for digests.
+    #[must_use]
+    pub const fn is_for_numbers(self) -> bool {
+        matches!(self, Self::Median | Self::Average | Self::WeightedAverage)
+    }
+}
+
 impl FactName {
     /// Whether it is a number of `kind`. A variable belongs to none and is written as a task's.
     #[must_use]

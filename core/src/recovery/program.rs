@@ -1,7 +1,9 @@
 //! An image that the verifier has accepted, with its declarations as tables.
 
-use super::limits::{GROUPS_MAX, NODES_MAX, TASKS_MAX};
-use super::{AlphaRule, Fallback, IdSet, Instruction, Rcode, Role, TimeoutName};
+use heapless::Vec;
+
+use super::limits::{GROUPS_MAX, NODES_MAX, TASKS_MAX, VERSIONS_MAX};
+use super::{Algorithm, AlphaRule, Fallback, IdSet, Instruction, Rcode, Role, TimeoutName};
 use crate::time::Duration;
 
 /// Values of the DIR net's timing that a script sets, in µs.
@@ -37,6 +39,23 @@ pub struct Watchdog {
     pub task: u8,
     /// Within what a beat must follow the last.
     pub every: Duration,
+}
+
+/// An N-version task: who votes, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VotingRule {
+    /// Its number.
+    pub number: u8,
+    /// How the ballots become one outcome.
+    pub algorithm: Algorithm,
+    /// Numbers within this of each other agree.
+    pub within: Option<u32>,
+    /// The task that gets a notice of an outcome.
+    pub on_success: Option<u8>,
+    /// The task that gets a notice where there is none.
+    pub on_error: Option<u8>,
+    /// The tasks, and how long a round waits for each; version 1 first.
+    pub versions: Vec<(u8, Duration), VERSIONS_MAX>,
 }
 
 /// A verified script. It borrows the image and keeps its declarations as tables.
@@ -140,6 +159,50 @@ impl<'a> Program<'a> {
     pub fn tasks_of(&self, node: u8) -> IdSet {
         let is_there = |task: &u8| self.place_of(*task).is_some_and(|(at, _)| at == node);
         self.declared.iter().filter(is_there).collect()
+    }
+
+    /// N-version task `number`, if it is declared.
+    #[must_use]
+    pub fn voting(&self, number: u8) -> Option<VotingRule> {
+        if self.code.header().nversions == 0 {
+            return None;
+        }
+        let (mut algorithm, mut within, mut on_success, mut on_error) = (None, None, None, None);
+        let mut versions = Vec::new();
+        for declared in (0..self.entry).filter_map(|index| self.instruction(index)) {
+            match declared {
+                Instruction::Voting { number: of, algorithm: it } if of == number => {
+                    algorithm = Some(it);
+                }
+                Instruction::Within { number: of, distance } if of == number => {
+                    within = Some(distance);
+                }
+                Instruction::OnSuccess { number: of, task } if of == number => {
+                    on_success = Some(task);
+                }
+                Instruction::OnError { number: of, task } if of == number => on_error = Some(task),
+                Instruction::Version { number: of, task, us } if of == number => {
+                    let version = (task, Duration::from_micros(u64::from(us)));
+                    // The verifier admits no more than there is room for.
+                    let _ = versions.push(version);
+                }
+                _ => {}
+            }
+        }
+        let algorithm = algorithm?;
+        Some(VotingRule { number, algorithm, within, on_success, on_error, versions })
+    }
+
+    /// The N-version task of which `task` is a version, and the number of the version.
+    #[must_use]
+    pub fn version_of(&self, task: u8) -> Option<(VotingRule, u8)> {
+        let number = (0..self.entry).find_map(|index| match self.instruction(index)? {
+            Instruction::Version { number, task: it, .. } if it == task => Some(number),
+            _ => None,
+        })?;
+        let rule = self.voting(number)?;
+        let at = rule.versions.iter().position(|(it, _)| *it == task)?;
+        Some((rule, u8::try_from(at + 1).ok()?))
     }
 
     /// The watchdogs, in the order of the script.

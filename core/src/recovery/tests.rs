@@ -5,6 +5,7 @@ mod evaluated;
 #[cfg(feature = "mutants")]
 mod planted;
 mod refused;
+mod voted;
 
 use std::vec;
 use std::vec::Vec;

@@ -40,6 +40,7 @@ mod task;
 mod tensor;
 mod top;
 mod up;
+mod vote;
 mod watch;
 
 use std::process::ExitCode;
@@ -111,6 +112,8 @@ enum Command {
     Release(isolate::Arguments),
     /// Report an error, or the progress, of one of a node's tasks.
     Report(report::Arguments),
+    /// Vote for a task that is a version of an N-version task.
+    Vote(vote::Arguments),
     /// Start, stop, restart or isolate a task of a node.
     Task(task::Arguments),
     /// Run any program as a task of a node of a running cluster, and end as it ends.
@@ -200,6 +203,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Isolate(arguments) => isolate::isolate(&arguments, output),
         Command::Release(arguments) => isolate::release(&arguments, output),
         Command::Report(arguments) => report::run(&arguments, output),
+        Command::Vote(arguments) => vote::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),
         Command::Bench(arguments) => bench::run(&arguments, output),
         Command::Rl(arguments) => rl::run(&arguments, output),

@@ -89,12 +89,9 @@ impl Names<'_> {
                         format!("no group has the number {value}"),
                         format!("use a number from 0 to {}", GROUPS_MAX - 1),
                     ),
-                    Kind::Task => (
-                        format!("task {value} is not declared"),
-                        format!(
-                            "declare it, as in `TASK {value} = \"camera\" IS NODE 1, TASKID 0`"
-                        ),
-                    ),
+                    Kind::Task => {
+                        (format!("task {value} is not declared"), self.declaration_of(value))
+                    }
                     Kind::Group => (
                         format!("group {value} is not declared"),
                         format!(
@@ -133,6 +130,35 @@ impl Names<'_> {
             None => format!("declare it: `CONST {name} = 1`, or a TASK of this name"),
         };
         Diagnostic::new(Code::Unknown, span, format!("`{name}` is not declared"), help)
+    }
+
+    /// How task `value` could be declared: as one that the cluster file has and the script not yet.
+    fn declaration_of(&self, value: u32) -> String {
+        let Some(cluster) = self.cluster else {
+            return format!("declare it, as in `TASK {value} = \"camera\" IS NODE 1, TASKID 0`");
+        };
+        let is_declared = |node: u8, index: usize| {
+            let mut declared = self.tasks.values();
+            declared.any(|task| (task.node, usize::from(task.index)) == (node, index))
+        };
+        let free = (0..cluster.nodes).find_map(|node| {
+            let own = cluster.tasks_of(node);
+            let at = (0..own.len()).find(|index| !is_declared(node, *index))?;
+            Some((node, own[at].to_owned()))
+        });
+        match free {
+            Some((node, name)) => {
+                format!("declare it: `TASK {value} IS \"{name}\" ON NODE {node}`")
+            }
+            None if self.tasks.is_empty() => {
+                "give a node a `[[task]]` in the cluster file, then declare it".to_owned()
+            }
+            None => {
+                let known: Vec<String> =
+                    self.tasks.keys().map(|number| format!("T{number}")).collect();
+                format!("all tasks of the cluster file are declared: {}", known.join(", "))
+            }
+        }
     }
 }
 
@@ -345,7 +371,11 @@ impl Resolver<'_> {
         }
         let message =
             format!("the cluster file gives node {node} another number of tasks: {found}");
-        Err(wrong(Code::ClusterTask, span, message, format!("write `NUMTASKS {node} = {found}`")))
+        let help = match found {
+            0 => "remove the line, or give the node tasks in the cluster file".to_owned(),
+            _ => format!("write `NUMTASKS {node} = {found}`"),
+        };
+        Err(wrong(Code::ClusterTask, span, message, help))
     }
 
     fn timeout(&mut self, name: TimeoutName, us: u64, span: &Span) -> Resolved {

@@ -15,7 +15,7 @@
 
 mod line;
 
-use weft_core::recovery::{Program, Verb};
+use weft_core::recovery::{Program, Verb, VotingRule};
 
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -54,6 +54,17 @@ pub enum Deed {
     Kill(u8),
     /// The component of the node ends.
     Crash(u8),
+    /// A version of an N-version task votes for a number.
+    Vote {
+        /// The N-version task.
+        nversion: u8,
+        /// The version, from 1.
+        version: u8,
+        /// The round, from 1.
+        round: u32,
+        /// The number.
+        number: i64,
+    },
 }
 
 /// What is expected of the script.
@@ -65,6 +76,8 @@ pub enum Wanted {
     Warn(u8),
     /// A line of the chronicle with this text.
     Log(String),
+    /// The outcome of a round of an N-version task; none if its versions do not agree.
+    Vote(u8, u32, Option<i64>),
 }
 
 /// Something that is expected to happen within a span, or not to.
@@ -157,8 +170,8 @@ fn unfit(text: &str) -> Option<Diagnostic> {
 }
 
 const STATEMENTS: &[&str] = &["nodes", "task", "at", "expect", "until"];
-const DEEDS: &[&str] = &["error", "silence", "phase", "finish", "kill", "crash"];
-const WANTED: &[&str] = &["restart", "start", "stop", "isolate", "release", "warn", "log"];
+const DEEDS: &[&str] = &["error", "silence", "phase", "finish", "kill", "crash", "vote"];
+const WANTED: &[&str] = &["restart", "start", "stop", "isolate", "release", "warn", "log", "vote"];
 
 /// The statements so far.
 struct ScenarioReader<'p> {
@@ -265,6 +278,7 @@ impl ScenarioReader<'_> {
                 line.keyword(&["component"])?;
                 Deed::Crash(self.node(line)?)
             }
+            "vote" => self.vote(line)?,
             _ => return Err(unknown("event", word, span, DEEDS)),
         };
         // Of one moment, the events happen in the order of the lines.
@@ -287,6 +301,7 @@ impl ScenarioReader<'_> {
         let wanted = match (word, verb) {
             ("warn", _) => Wanted::Warn(self.named_task(line)?),
             ("log", _) => Wanted::Log(line.text()?.to_owned()),
+            ("vote", _) => self.outcome(line)?,
             (_, Some(verb)) if WANTED.contains(&word) => Wanted::Order(*verb, self.whom(line)?),
             _ => return Err(unknown("order", word, span, WANTED)),
         };
@@ -307,6 +322,58 @@ impl ScenarioReader<'_> {
         let expectation = Expectation { line, text, wanted, is_absent, from_us, to_us };
         self.scenario.expectations.push(expectation);
         Ok(())
+    }
+
+    /// `1 version 2 round 5 number 41`.
+    fn vote(&self, line: &mut Line<'_>) -> Result<Deed, Diagnostic> {
+        let rule = self.voting(line)?;
+        line.keyword(&["version"])?;
+        let (version, span) = line.number()?;
+        let count = rule.versions.len();
+        let version =
+            u8::try_from(version).ok().filter(|it| (1..=count).contains(&usize::from(*it)));
+        let Some(version) = version else {
+            let message = format!("N-version task {} has versions 1 to {count}", rule.number);
+            let help = "name one of them, in the order of the script";
+            return Err(Diagnostic::new(Code::ScenarioName, span, message, help));
+        };
+        let round = self.round(line)?;
+        line.keyword(&["number"])?;
+        let number = line.signed()?;
+        Ok(Deed::Vote { nversion: rule.number, version, round, number })
+    }
+
+    /// `1 round 5 number 41`, or `1 round 5 none`.
+    fn outcome(&self, line: &mut Line<'_>) -> Result<Wanted, Diagnostic> {
+        let rule = self.voting(line)?;
+        let round = self.round(line)?;
+        let number = match line.keyword(&["number", "none"])? {
+            "number" => Some(line.signed()?),
+            _ => None,
+        };
+        Ok(Wanted::Vote(rule.number, round, number))
+    }
+
+    fn voting(&self, line: &mut Line<'_>) -> Result<VotingRule, Diagnostic> {
+        let (number, span) = line.number()?;
+        let found = u8::try_from(number).ok().and_then(|number| self.program.voting(number));
+        found.ok_or_else(|| {
+            let message = format!("the script declares no N-version task {number}");
+            let help = "declare it with `N-VERSION`, or name another";
+            Diagnostic::new(Code::ScenarioName, span, message, help)
+        })
+    }
+
+    fn round(&self, line: &mut Line<'_>) -> Result<u32, Diagnostic> {
+        line.keyword(&["round"])?;
+        let (round, span) = line.number()?;
+        match u32::try_from(round) {
+            Ok(round) if round > 0 => Ok(round),
+            _ => {
+                let message = "rounds are numbered from 1 to 4294967295";
+                Err(Diagnostic::new(Code::ScenarioLine, span, message, "number the round from 1"))
+            }
+        }
     }
 
     fn whom(&self, line: &mut Line<'_>) -> Result<Whom, Diagnostic> {

@@ -104,6 +104,7 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         Refused::NotManager => write!(f, "node {rank} is not the manager"),
         Refused::Script(why) => write!(f, "{why}"),
+        Refused::Vote(why) => write!(f, "node {rank}: {why}"),
         Refused::Unfit { node } => {
             write!(f, "node {rank} cannot do that in the present state of node {node}")
         }
@@ -251,6 +252,7 @@ impl Explain for ClientError {
                 }
                 Refused::Isolated => Code::Isolated,
                 Refused::Script(why) => why.code(),
+                Refused::Vote(why) => why.code(),
                 Refused::Group(why) => why.code(),
                 Refused::Tensor(why) => tensor::code(why),
                 Refused::Malformed(_) => Code::Protocol,
@@ -318,6 +320,7 @@ impl Explain for ClientError {
                         .to_owned()
                 }
                 Refused::Script(why) => why.cure(),
+                Refused::Vote(why) => why.cure(),
                 Refused::Isolated => format!(
                     "run `weft status --why {rank}` to see why, and `weft release {rank}` to admit \
                      it again"

@@ -14,8 +14,10 @@ mod hook;
 mod put;
 mod script;
 mod standing;
+mod taken;
 mod task;
 mod tensor;
+mod vote;
 
 use std::collections::BTreeMap;
 
@@ -38,15 +40,17 @@ pub use hook::HookStatus;
 pub use put::{PutOutcome, Stopped};
 pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
+pub use taken::TakenMessage;
+pub(in crate::node) use task::SILENT;
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 pub use tensor::{
     KeptTensor, TensorKey, TensorList, TensorOutcome, TensorRefused, TensorState, TensorWant,
 };
+pub use vote::{TaskNotice, TaskNotices, Vote, VoteDenied, VoteResult};
 
 use super::chronicle::Entry;
 use super::evidence::Copied;
 use crate::cluster::Form;
-use crate::packet::Packet;
 pub use crate::payload::Payload;
 
 /// The most payload bytes of one request or reply, so that its packet has room for them.
@@ -202,6 +206,22 @@ pub enum Want {
         /// The phase, a number whose meaning is the task's.
         phase: u8,
     },
+    /// A version of an N-version task votes.
+    Vote {
+        /// The task's name.
+        task: String,
+        /// The round, from 1.
+        round: u32,
+        /// The vote.
+        vote: Vote,
+    },
+    /// Reply with the notices for a task.
+    Notices {
+        /// The task's name.
+        task: String,
+        /// The last one that it has seen; 0 for none.
+        seen: u64,
+    },
     /// Report about a task that the client itself runs, and reply with the next order.
     Guard {
         /// The task's name.
@@ -266,6 +286,8 @@ impl Want {
             | Self::Report { .. }
             | Self::Guard { .. }
             | Self::Phase { .. }
+            | Self::Vote { .. }
+            | Self::Notices { .. }
             | Self::Beat { .. } => false,
             Self::Proof { .. }
             | Self::Status
@@ -336,6 +358,8 @@ pub enum Outcome {
     Ordered(TaskEffect),
     /// The next order about a task that the client runs.
     Guest(GuestOrder),
+    /// Notices for a task.
+    Notices(TaskNotices),
     /// The recovery script is in force.
     ScriptLoaded(ScriptLoaded),
     /// Done.
@@ -357,34 +381,6 @@ pub struct Watched {
     pub next: u64,
     /// How many entries it has missed.
     pub missed: u64,
-}
-
-/// A message that was taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenMessage {
-    /// The sender's rank.
-    pub from: u16,
-    /// The low 16 bits of the sender's incarnation.
-    pub incarnation: u16,
-    /// The sender's message number, from 0 in each incarnation.
-    pub sequence: u32,
-    /// The receipt to release it with; the same when the message is delivered again.
-    pub receipt: u64,
-    /// The message.
-    pub payload: Payload,
-}
-
-impl TakenMessage {
-    /// The most bytes of a packet for the messages of one reply; the rest is for the field names
-    /// around them, on the link and on the control socket.
-    pub(super) const REPLY_LEN_MAX: usize = Packet::MAX_LEN - 1024;
-
-    /// The most that a message of `len` bytes takes of a packet.
-    pub(super) const fn encoded_len_max(len: usize) -> usize {
-        /// The names of the fields and the largest numbers.
-        const NAMES_LEN: usize = 128;
-        NAMES_LEN + 4 * len.div_ceil(3)
-    }
 }
 
 impl DeliveredMessage {
@@ -449,6 +445,8 @@ pub enum Refused {
     NotManager,
     /// About the recovery script.
     Script(ScriptRefused),
+    /// About a vote.
+    Vote(VoteDenied),
     /// The order does not fit the node's state.
     Unfit {
         /// The node.
@@ -605,7 +603,7 @@ mod tests {
         let messages = vec![payload(); MESSAGES_MAX];
         let what = Want::Put { to: u16::MAX, messages, timeout_ms: u64::MAX };
         let json = serde_json::to_vec(&Request { id: u64::MAX, what }).unwrap();
-        assert!(json.len() < Packet::MAX_LEN, "{} bytes", json.len());
+        assert!(json.len() < crate::packet::Packet::MAX_LEN, "{} bytes", json.len());
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl Thread {
             | Output::Fence { .. }
             | Output::Reset { .. }
             | Output::Task { .. }
+            | Output::Vote { .. }
             | Output::Verdict(_) => tracing::error!(?output, "no I'm-Alive Task wants this"),
         }
     }

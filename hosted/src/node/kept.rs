@@ -1,10 +1,11 @@
-//! The last term that a node has known, persistent beyond its processes (D-8, G-19).
+//! What a node must not forget, persistent beyond its processes: the last term that it has known
+//! (D-8, G-19), and what it has voted and accepted (RL-10).
 //!
-//! It is in the cluster's directory beside the note of the incarnation. A record is written in one
-//! call at one offset and carries its checksum: a kill leaves the old one or the new one, and
+//! Each is in the cluster's directory beside the note of the incarnation. A record is written in
+//! one call at one offset and carries its checksum: a kill leaves the old one or the new one, and
 //! anything else is refused, since a node that forgot a term could claim it again. A missing note
-//! is refused, too: the very first incarnation of a node writes one that says that there is no term
-//! yet.
+//! is refused, too: the very first incarnation of a node writes one that says that there is no
+//! term yet.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use weft_core::checksum::crc32c;
 use weft_core::dirnet::Term;
-use weft_core::ids::Rank;
+use weft_core::ids::{Incarnation, Rank};
+use weft_core::recovery::{VOTER_LEN, Voter};
 
 use super::NodeError;
 use super::incarnation::Lives;
@@ -67,6 +69,49 @@ impl KeptTerm {
         let kept = self.file.write_all_at(&encode(term), 0);
         kept.map_err(|error| NodeError::kept(&self.file, error))
     }
+}
+
+/// Opens the note of votes at `path` for [`KeptVotes::adopt`] in another process, and checks that
+/// it is whole: a node that forgot what it has accepted could accept something else (RL-10).
+pub(super) fn open_votes(path: &Path, lives: Lives) -> Result<File, NodeError> {
+    let file = open(path)?;
+    let looked = file.metadata().and_then(|metadata| match (metadata.len(), lives) {
+        (0, Lives::None) => file.write_all_at(&Voter::default().save(Incarnation(0)), 0),
+        _ => read_voter(&file, Incarnation(0)).map(drop),
+    });
+    looked.map_err(|error| NodeError::Kept { path: path.to_owned(), error })?;
+    Ok(file)
+}
+
+/// The note of what the node has voted and accepted.
+#[derive(Debug)]
+pub(super) struct KeptVotes {
+    file: File,
+    boot: Incarnation,
+}
+
+impl KeptVotes {
+    /// Takes over the open file for this boot of the node, and returns what it holds.
+    pub(super) fn adopt(fd: OwnedFd, boot: Incarnation) -> Result<(Self, Voter), NodeError> {
+        let file = File::from(fd);
+        let voter = read_voter(&file, boot).map_err(|error| NodeError::kept(&file, error))?;
+        Ok((Self { file, boot }, voter))
+    }
+
+    /// Saves what `voter` holds.
+    pub(super) fn keep(&self, voter: &Voter) -> Result<(), NodeError> {
+        let kept = self.file.write_all_at(&voter.save(self.boot), 0);
+        kept.map_err(|error| NodeError::kept(&self.file, error))
+    }
+}
+
+fn read_voter(file: &File, boot: Incarnation) -> io::Result<Voter> {
+    if file.metadata()?.len() != VOTER_LEN as u64 {
+        return Err(damaged());
+    }
+    let mut record = [0; VOTER_LEN];
+    file.read_exact_at(&mut record, 0)?;
+    Voter::restore(&record, boot).ok_or_else(damaged)
 }
 
 /// The term in the note, if one was known.

@@ -29,7 +29,8 @@ pub(super) use outgoing::{Outgoing, SendError};
 use super::abort_markers::AbortMarker;
 use super::chronicle::Entry;
 use super::control::{
-    ConflictStatus, HeldProof, Outcome, Payload, TensorKey, TensorRefused, ViewStatus, Want,
+    ConflictStatus, HeldProof, Outcome, Payload, TaskFault, TaskNotice, TensorKey, TensorRefused,
+    ViewStatus, Want,
 };
 use super::places::Places;
 use crate::bootstrap::PairEnd;
@@ -172,6 +173,11 @@ pub(super) enum GuardAction {
     Answer,
     /// Forget its restarts, too.
     Clear,
+    /// Hand it an integer, which stands in [`ScriptOrder::seen`].
+    Send,
+    /// Hand it a notice: the error in [`ScriptOrder::seen`], and what it is about in
+    /// [`ScriptOrder::mark`].
+    Warn,
 }
 
 /// What became of a tensor that a supervisor keeps for its component.
@@ -304,6 +310,15 @@ pub(super) enum FromComponent {
     Reset { node: u16, boot: u32 },
     /// By decision of the manager: do this with a task of this node.
     Guard { task: u8, action: GuardAction, order: Option<ScriptOrder> },
+    /// A round of an N-version task is over: these tasks of the node are at fault, and these get a
+    /// notice of the outcome. It may come again.
+    Round {
+        nversion: u8,
+        round: u32,
+        /// By the place of the task.
+        faults: Vec<(u8, TaskFault)>,
+        notices: Vec<(u8, TaskNotice)>,
+    },
     /// Hold this recovery script, which is to replace the one in force: the component manages.
     HoldScript { image: Payload },
     /// Bring the recovery script that is held to these nodes.

@@ -149,6 +149,7 @@ struct Supervisor {
     /// The flag, mapped.
     progress: Flag,
     term_file: PathBuf,
+    votes_file: PathBuf,
     database_file: PathBuf,
     chronicle: Chronicle,
     evidence: Evidence,
@@ -249,6 +250,7 @@ impl Supervisor {
             flag,
             progress,
             term_file: dir.term_file(usize::from(rank)),
+            votes_file: dir.votes_file(usize::from(rank)),
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
             evidence: Evidence::default(),

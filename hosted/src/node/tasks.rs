@@ -6,6 +6,7 @@
 //!                        ├── Left      errors that a recovery script answers
 //!                        ├── Guests   tasks that processes outside the node run
 //!                        ├── Owed      errors that the database has not got yet
+//!                        ├── Notices  what a script has for them
 //!                        ├── Note      their standing, for the node's next boot
 //!                        └── Traces    their processes, for the program that must end them
 //! ```
@@ -20,10 +21,12 @@ mod guard;
 mod guests;
 mod left;
 mod note;
+mod notices;
 mod owed;
 mod record;
 mod traces;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +38,10 @@ use guests::Guests;
 pub(super) use left::Declared;
 pub(super) use note::Note;
 use note::Standing;
+use notices::Notices;
 use owed::Owed;
 use record::{Due, Record};
-pub(super) use record::{RESTARTED, SILENT, STARTED};
+pub(super) use record::{RESTARTED, STARTED};
 use traces::Traces;
 
 use super::chronicle::{TaskNote, TaskStep};
@@ -89,6 +93,7 @@ struct Guarded {
     task: Task,
     record: Record,
     guard: Option<Guard>,
+    notices: Notices,
     /// Processes started so far.
     runs: u64,
 }
@@ -109,6 +114,8 @@ pub(super) struct Tasks {
     traces: Traces,
     /// Why none may be started: a process that an earlier boot has left does not end.
     obstacle: Option<StillRuns>,
+    /// Of each N-version task, the last round that its versions here were judged in.
+    rounds: BTreeMap<u8, u32>,
     note_path: PathBuf,
     /// Whether the tasks' earlier standing is known, and no isolation of the node keeps them from
     /// running.
@@ -147,7 +154,8 @@ impl Tasks {
                 Some(past) => record.go_on(past),
                 None => record.ask(),
             }
-            Guarded { task: task.clone(), record, guard: None, runs: 0 }
+            let notices = Notices::default();
+            Guarded { task: task.clone(), record, guard: None, notices, runs: 0 }
         };
         let guarded: Vec<Guarded> = own.map(waiting).collect();
         let is_known = !was_held && guarded.iter().all(|guarded| !guarded.record.is_asked());
@@ -159,6 +167,7 @@ impl Tasks {
             sink,
             traces,
             obstacle: ended.err(),
+            rounds: BTreeMap::new(),
             note_path: notes.tasks,
             is_known,
             learn_until_ns: None,
@@ -387,12 +396,18 @@ impl Tasks {
         now_ns: u64,
     ) {
         let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
+        // What an order has answered is known to the next boot, too.
+        self.is_unnoted |= order.is_some();
         let due = match (order, action) {
+            (Some(order), GuardAction::Send | GuardAction::Warn) => {
+                if guarded.record.handle_notice(order.number) {
+                    guarded.notices.push(notices::notice_of(action, &order));
+                }
+                Due::Nothing
+            }
             (Some(order), _) => {
                 let (due, judgement) = guarded.record.handle_script_order(now_ns, action, order);
                 tracing::info!(task = %guarded.task.name, ?order, ?judgement, "judged");
-                // What the order has answered is known to the next boot, too.
-                self.is_unnoted = true;
                 due
             }
             (None, GuardAction::Restart) => guarded.record.handle_restart(),

@@ -83,6 +83,12 @@ impl ClusterDir {
         self.path.join(format!("{NODE_PREFIX}{rank}.term"))
     }
 
+    /// Where the node with this rank notes what it has voted and accepted.
+    #[must_use]
+    pub fn votes_file(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("{NODE_PREFIX}{rank}.votes"))
+    }
+
     /// Where the node with this rank notes that it is isolated.
     #[must_use]
     pub fn isolation_file(&self, rank: usize) -> PathBuf {

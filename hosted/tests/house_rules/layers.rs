@@ -5,7 +5,7 @@
 //!   endpoint                                                      composes the machines
 //!   mailbox  neb  group  rendezvous  dirnet  recovery             none imports another
 //!   lane                                                          carries their messages
-//!   wire  decision
+//!   wire  decision  vote
 //!   fabric
 //!   wheel
 //!   ids  time  fmt  checksum  mutant  sync                        vocabulary, shared freely
@@ -31,7 +31,7 @@ const CORE: House = House {
         &["ids", "time", "fmt", "checksum", "mutant", "sync"],
         &["wheel"],
         &["fabric"],
-        &["wire", "decision"],
+        &["wire", "decision", "vote"],
         &["lane"],
         &["mailbox", "neb", "group", "rendezvous", "dirnet", "recovery"],
         &["endpoint"],

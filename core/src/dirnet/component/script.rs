@@ -6,8 +6,8 @@
 //!                 left to the house ─▶ strategy ────┘
 //! ```
 //!
-//! The caller evaluates; this machine carries what it orders, and asks its own strategy where the
-//! script leaves an error to it. So both take one path to the task.
+//! The caller evaluates; this machine carries what it orders and what its N-version votes need, and
+//! asks its own strategy where the script leaves an error to it. So both take one path to the task.
 
 use super::{Component, News, Role, Rule};
 use crate::dirnet::strategy::{Fault, Recovery};
@@ -16,6 +16,7 @@ use crate::dirnet::{
 };
 use crate::ids::Rank;
 use crate::time::Instant;
+use crate::vote::VoteMessage;
 
 impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// A recovery script answers the errors of these tasks of `node`, one bit each; errors of the
@@ -65,6 +66,37 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         };
         let at_us = self.db.record(node).and_then(|record| record.errors().fold(None, last));
         self.recover(now, (node, task), at_us.unwrap_or_default(), Some(order));
+        Ok(())
+    }
+
+    /// Sends a message of an N-version vote to the component of another member, in this term. It
+    /// may be lost: repeat it until it is answered.
+    ///
+    /// # Panics
+    /// When [`Self::poll_output`] was not drained: a bug of the caller.
+    pub fn send_vote(&mut self, now: Instant, to: Rank, message: VoteMessage) {
+        self.begin(now);
+        if matches!(self.role(), Role::Manager | Role::Backup) && self.members().contains(to) {
+            self.send(Members::only(to), Seat::Component, Message::Vote(message));
+        }
+    }
+
+    /// Ballots and answers are the manager's; what it asks and proposes is for all others.
+    pub(super) fn handle_vote(
+        &mut self,
+        frame: &Frame,
+        message: VoteMessage,
+    ) -> Result<(), Reject> {
+        match (message, self.role()) {
+            (VoteMessage::Outcome(_), Role::Backup) if frame.sender != self.term.claimant => {
+                return Err(Reject::NotManager);
+            }
+            (VoteMessage::Outcome(_), Role::Backup)
+            | (VoteMessage::Vote(_) | VoteMessage::Voted { .. }, Role::Manager) => {}
+            _ => return Err(Reject::NotForMe),
+        }
+        let (from, incarnation) = (frame.sender, frame.incarnation);
+        self.outputs.push(Output::Vote { from, incarnation, message });
         Ok(())
     }
 

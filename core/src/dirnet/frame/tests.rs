@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::dirnet::Standing;
+use crate::ids;
+use crate::vote::{Ballot, BallotKind, VoteOutcome};
 use proptest::prelude::*;
 use std::vec;
 
@@ -56,6 +58,28 @@ fn question() -> impl Strategy<Value = Question> {
     (rank(), rank(), any::<u32>()).prop_map(|(node, asker, round)| Question { node, asker, round })
 }
 
+fn vote() -> impl Strategy<Value = VoteMessage> {
+    let kind =
+        any::<bool>().prop_map(|it| if it { BallotKind::Digest } else { BallotKind::Number });
+    let ballot = (any::<(u8, u8, u32, i64)>(), kind.clone()).prop_map(
+        |((nversion, version, round, value), kind)| {
+            VoteMessage::Vote(Ballot { nversion, version, round, kind, value })
+        },
+    );
+    let outcome = (any::<(u32, u16, u16, u8, u32, u8, u8, i64, bool)>(), kind).prop_map(
+        |((epoch, claimant, number, nversion, round, voters, agreed, value, is_final), kind)| {
+            let term = ids::Term(u64::from(epoch) << 16 | u64::from(claimant));
+            VoteOutcome { term, number, nversion, round, voters, agreed, kind, value, is_final }
+        },
+    );
+    prop_oneof![
+        ballot,
+        outcome.clone().prop_map(VoteMessage::Outcome),
+        (outcome, any::<bool>())
+            .prop_map(|(outcome, is_over)| VoteMessage::Voted { outcome, is_over }),
+    ]
+}
+
 fn message() -> impl Strategy<Value = Message> {
     use Message as M;
     let seen = any::<(bool, bool)>().prop_map(|(component, task)| Seen { component, task });
@@ -88,6 +112,7 @@ fn message() -> impl Strategy<Value = Message> {
             witness,
             seen
         }),
+        vote().prop_map(M::Vote),
         any::<u32>().prop_map(|round| M::Probe { round }),
         any::<u32>().prop_map(|round| M::Alive { round }),
         any::<(u8, Option<(u32, u16, u32, u32)>)>().prop_map(|(task, order)| {

@@ -486,7 +486,7 @@ impl Net {
                 self.crash(node);
                 self.post_at(self.now + REBOOT, Flight::Boot { node });
             }
-            Output::Task { .. } | Output::Verdict(_) | Output::Tell(_) => {}
+            Output::Task { .. } | Output::Vote { .. } | Output::Verdict(_) | Output::Tell(_) => {}
         }
     }
 

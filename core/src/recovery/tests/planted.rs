@@ -97,6 +97,8 @@ fn every_planted_bug_is_noticed() {
         ("pause-outlives-term", pauses_into_the_next_term),
         ("loaded-before-all-hold-it", loads_what_a_member_lacks),
         ("numbers-begin-again", gives_an_order_that_counts_as_judged),
+        ("first-votes-decide", || !voted::waits_for_all_in_time()),
+        ("outcomes-unasked", || !voted::next_manager_gives_no_other_outcome()),
         ("orders-are-repeated", || obeys_twice(order(1))),
         ("marks-are-ignored", || obeys_twice(order(2))),
     ];

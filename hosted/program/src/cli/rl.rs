@@ -189,11 +189,6 @@ pub(super) fn install(
     let Some(program) = recovery.program(Some(cluster.nodes)).map_err(refused)? else {
         return Ok(());
     };
-    if program.code().header().nversions > 0 {
-        let cause = format!("{}: a running cluster does not vote yet", file.display());
-        let cure = "take N-VERSION out of the script, or run it with `weft rl run --simulate`";
-        return Err(Failure::of(Code::Script, cause, cure));
-    }
     let part = |node| match program.role(node)? {
         Role::Manager => Some(Part::Manager),
         Role::Backup => Some(Part::Backup),

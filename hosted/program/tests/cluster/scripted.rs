@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use weft::node::control::{TaskState, TaskStatus};
+use weft::node::control::{TaskFault, TaskNotice, TaskState, TaskStatus, Vote, VoteResult};
 use weft_core::recovery::{Header, seal};
 
 use crate::hooks::manager;
@@ -217,4 +217,78 @@ fn rl1_the_phase_that_a_task_reports_is_news_and_ends_with_its_process() {
     // Another process of it is in no phase.
     place.weft("task restart camera --node 1 --name t").done();
     eventually("the script starts the spare", || task(&nodes, 2).state == TaskState::Running);
+}
+
+const VERSIONS: [(&str, u16); 4] = [("north", 0), ("actuator", 0), ("south", 1), ("east", 2)];
+
+fn vote(nodes: &Nodes, (task, node): (&str, u16), round: u32, number: i64) {
+    nodes.client(node).vote(task, round, Vote::Number(number)).expect("the vote stands");
+}
+
+fn outcome(nodes: &Nodes, round: u32) -> Option<VoteResult> {
+    let notices = nodes.client(0).notices("actuator", 0).expect("notices").notices;
+    notices.into_iter().find_map(|notice| match notice {
+        TaskNotice::Outcome(result) if result.round == round => Some(result),
+        _ => None,
+    })
+}
+
+fn task_called(nodes: &Nodes, name: &str, node: u16) -> TaskStatus {
+    let tasks = nodes.client(node).status().expect("a status").tasks;
+    tasks.into_iter().find(|task| task.name == name).expect("the task")
+}
+
+#[test]
+fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "voting.rl", &VERSIONS);
+    eventually("all run", || {
+        VERSIONS.iter().all(|(it, at)| task_called(&nodes, it, *at).pid.is_some())
+    });
+    vote(&nodes, ("north", 0), 1, 41);
+    place.weft("vote --task south --node 1 --round 1 --number 97 --name t").done();
+    place.weft("vote --task east --node 2 --round 1 --number 43 --name t").done();
+    eventually("there is an outcome", || outcome(&nodes, 1).is_some());
+    let found = outcome(&nodes, 1).expect("an outcome");
+    assert_eq!((found.value, &found.agreed[..]), (Some(Vote::Number(41)), &[1, 3][..]));
+    eventually("the liar is restarted", || task_called(&nodes, "south", 1).restarts == 1);
+    let last = task_called(&nodes, "south", 1).last_errors.pop().map(|error| error.fault);
+    assert_eq!(last, Some(TaskFault::Outvoted { version: 2, round: 1 }));
+    let status = place.weft("rl status --name t").done();
+    assert!(
+        status.contains("last vote: N-version task 1, round 1: 41 by versions 1, 3"),
+        "{status}"
+    );
+
+    // The manager's component ends in the middle of a round: the next one goes on with it.
+    vote(&nodes, ("south", 1), 2, 7);
+    place.weft("inject kill 0 --name t").done();
+    vote(&nodes, ("east", 2), 2, 7);
+    eventually("round 2 has an outcome", || outcome(&nodes, 2).is_some());
+    assert_eq!(outcome(&nodes, 2).expect("an outcome").value, Some(Vote::Number(7)));
+}
+
+#[test]
+fn rl10_votes_that_cannot_count_are_refused_with_their_cause_and_cure() {
+    let place = Place::new();
+    let (_up, nodes) = up_with(&place, "voting.rl", &VERSIONS);
+    eventually("all run", || {
+        VERSIONS.iter().all(|(it, at)| task_called(&nodes, it, *at).pid.is_some())
+    });
+    vote(&nodes, ("north", 0), 3, 41);
+    vote(&nodes, ("north", 0), 3, 41);
+    for (arguments, (status, code), cause) in [
+        ("--task north --node 0 --round 3 --number 42", (17, "standing"), "voted otherwise"),
+        ("--task north --node 0 --round 2 --number 42", (17, "standing"), "round 3 is over"),
+        ("--task north --node 0 --round 4 --number 42", (26, "busy"), "round 3 has no outcome"),
+        ("--task actuator --node 0 --round 1 --number 42", (16, "task_unknown"), "has north"),
+        ("--task west --node 0 --round 1 --number 42", (16, "task_unknown"), "no task \"west\""),
+        ("--round 1 --number 42", (16, "task_unknown"), "is not a guarded task"),
+        ("--task north --node 0 --round 0 --number 42", (2, "usage"), "0 is not in 1.."),
+        ("--round 9 --file /missing", (22, "input_missing"), "cannot be read"),
+    ] {
+        let said = place.weft(&format!("--json vote {arguments} --name t"));
+        let said = said.refused(status, code);
+        assert!(said.contains(cause), "{arguments}: {said}");
+    }
 }

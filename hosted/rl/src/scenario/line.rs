@@ -95,6 +95,15 @@ impl<'t> Line<'t> {
         }
     }
 
+    /// A number that may be negative.
+    pub(super) fn signed(&mut self) -> Result<i64, Diagnostic> {
+        let (word, span) = self.word("a number")?;
+        word.parse::<i64>().map_err(|_| {
+            let message = format!("`{word}` is no number of 64 bits");
+            Diagnostic::new(Code::ScenarioLine, span, message, "write an integer")
+        })
+    }
+
     /// A number that `T` has room for.
     pub(super) fn small_number<T: TryFrom<u64>>(&mut self) -> Result<T, Diagnostic> {
         let (number, span) = self.number()?;

@@ -14,18 +14,21 @@ mod manager;
 mod task;
 #[cfg(test)]
 mod tests;
+mod votes;
 
 use std::collections::BTreeMap;
 
 use weft_core::dirnet::{Change, Explanation, Output, Part, TaskAction, Timing};
 use weft_core::ids::Rank;
-use weft_core::recovery::{Order, Placed, Program, Role, TaskState, Trace, Verb};
+use weft_core::recovery::{Order, Placed, Program, Role, TaskState, Trace, Verb, VoteRefused};
 use weft_core::time::Instant;
+use weft_core::vote::VoteOutcome;
 
 use super::net::{Net, Setting};
 use super::strike::{MS, Strike};
 use manager::{Acting, Parcel, Rough};
 use task::GuardedTask;
+use votes::{Arrived, LabVotes};
 
 /// How long the cluster runs before the scenario begins, so that all are members.
 const SETTLED_NS: u64 = 2_000 * MS;
@@ -48,6 +51,12 @@ pub enum Happening {
     Task(u8, TaskState),
     /// The DIR net reached a verdict.
     Verdict(Explanation),
+    /// A node has learnt that a round of an N-version task is over.
+    Voted(Rank, VoteOutcome),
+    /// A task has got a notice of that.
+    Notified(u8, VoteOutcome),
+    /// The vote of a task was refused.
+    NotVoted(u8, VoteRefused),
 }
 
 /// A cluster with a script, in virtual time.
@@ -57,6 +66,7 @@ pub struct ScriptLab<'p> {
     tasks: BTreeMap<u8, GuardedTask>,
     acting: BTreeMap<u16, Box<Acting>>,
     parcels: Vec<Parcel>,
+    votes: BTreeMap<u16, LabVotes>,
     /// How orders travel; none for ways that lose nothing.
     rough: Option<Rough>,
     boots: Vec<Option<u32>>,
@@ -87,8 +97,11 @@ impl<'p> ScriptLab<'p> {
         });
         let boots = (0..nodes).map(|node| net.boot_of(node)).collect();
         let (acting, parcels, events) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let tasks = tasks.collect();
-        Self { net, program, tasks, acting, parcels, rough: None, boots, begin, events }
+        let (tasks, votes) = (tasks.collect(), BTreeMap::new());
+        let mut lab =
+            Self { net, program, tasks, acting, parcels, votes, rough: None, boots, begin, events };
+        lab.follow_votes(Vec::new());
+        lab
     }
 
     /// The time since the begin, in µs.
@@ -101,7 +114,8 @@ impl<'p> ScriptLab<'p> {
     pub fn step(&mut self) {
         self.net.run_until(self.net.now + MS);
         self.follow_nodes();
-        self.follow_net();
+        let arrived = self.follow_net();
+        self.follow_votes(arrived);
         let now = Instant(self.net.now);
         let mut changed = Vec::new();
         for (number, task) in &mut self.tasks {
@@ -184,7 +198,8 @@ impl<'p> ScriptLab<'p> {
     }
 
     /// Verdicts of the DIR net, and what its built-in strategy does to tasks.
-    fn follow_net(&mut self) {
+    fn follow_net(&mut self) -> Vec<Arrived> {
+        let mut votes = Vec::new();
         for (_, at, output) in self.net.said.log.as_mut().map(std::mem::take).unwrap_or_default() {
             match output {
                 Output::Verdict(why) => self.tell(Happening::Verdict(why)),
@@ -202,15 +217,22 @@ impl<'p> ScriptLab<'p> {
                         TaskAction::Start => Verb::Start,
                         TaskAction::Stop => Verb::Stop,
                         TaskAction::Release => Verb::Release,
-                        TaskAction::Answer | TaskAction::Clear => continue,
+                        TaskAction::Answer
+                        | TaskAction::Clear
+                        | TaskAction::Send
+                        | TaskAction::Warn => continue,
                     };
                     if let Some(task) = found {
                         self.change_task(task, verb);
                     }
                 }
+                Output::Vote { from, incarnation, message } => {
+                    votes.push((at, (from, incarnation), message));
+                }
                 _ => {}
             }
         }
+        votes
     }
 
     /// Carries out `verb`; returns whether it has changed the task.

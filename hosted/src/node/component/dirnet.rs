@@ -14,24 +14,25 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    self as dirnet, Beat, Change, Component, ComponentIncarnation, Config, FRAME_LEN, Frame,
-    FrameError, Judged, Kept, Limits, Output, Part, Profile, Progress, Reject, RestartLimit, Role,
-    Seat, Standing, TASKS_MAX, Term, ViewNumber,
+    self as dirnet, Beat, Change, Component, ComponentIncarnation, FRAME_LEN, Frame, FrameError,
+    Judged, Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
-use weft_core::time::{self, Instant};
+use weft_core::time::Instant;
 
+pub(in crate::node) use self::config::{config, profile};
 use self::script::Script;
+use self::votes::Votes;
 use super::Identity;
 use super::leavers;
 use super::overseer::Overseer;
 use super::removals::Removals;
-use crate::cluster::{self, Cluster};
+use crate::cluster::Cluster;
 use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
-use crate::node::kept::KeptTerm;
+use crate::node::kept::{KeptTerm, KeptVotes};
 use crate::node::link::{FromComponent, OrderNumber, TaskChange};
 use crate::node::membership::{FRAME, Membership};
 use crate::node::saved::SavedDatabase;
@@ -76,6 +77,7 @@ pub(super) struct DirNet {
     words: Vec<FromComponent>,
     /// The recovery script, if the cluster has one.
     script: Option<Script>,
+    votes: Votes,
     /// How many frames did not reach the machine, by reason.
     unread: BTreeMap<&'static str, u32>,
 }
@@ -85,6 +87,7 @@ pub(super) struct Entry {
     flag: Flag,
     kept: KeptTerm,
     term: Option<Term>,
+    votes: OwnedFd,
     saved: SavedDatabase,
     snapshots: [Vec<u8>; 2],
     passes: u32,
@@ -98,8 +101,9 @@ impl Entry {
         let mut next = || fds.pop().ok_or(NodeError::Link("a start too short"));
         let (saved, snapshots) = SavedDatabase::adopt(next()?)?;
         let (kept, term) = KeptTerm::adopt(next()?)?;
+        let votes = next()?;
         let flag = Flag::open(next()?.as_fd())?;
-        Ok(Self { flag, kept, term, saved, snapshots, passes: 0, early: 0 })
+        Ok(Self { flag, kept, term, votes, saved, snapshots, passes: 0, early: 0 })
     }
 
     /// Counts frames that arrived before the machine exists.
@@ -126,48 +130,6 @@ pub(super) struct Ground<'a> {
     pub(super) removals: &'a mut Removals,
 }
 
-/// The configuration of core's machine that follows from the cluster file.
-pub(in crate::node) fn config(cluster: &Cluster, me: Rank) -> Result<Config<PEERS>, NodeError> {
-    let refused = |reason: &dyn std::fmt::Display| NodeError::Plan(reason.to_string());
-    let part = |part: &cluster::Part| match part {
-        cluster::Part::Manager => Part::Manager,
-        cluster::Part::Backup => Part::Backup,
-        cluster::Part::Agent => Part::Agent,
-    };
-    let parts: Vec<Part> = cluster.dirnet.parts(cluster.nodes).iter().map(part).collect();
-    let profile = profile(cluster)?;
-    Config::new(me, &parts, profile, cluster.dirnet.min_alive(cluster.nodes), limits(cluster))
-        .map_err(|error| refused(&error))
-}
-
-/// The cluster's timing.
-pub(in crate::node) fn profile(cluster: &Cluster) -> Result<Profile, NodeError> {
-    Profile::new(cluster.dirnet.timing()).map_err(|rule| NodeError::Plan(rule.to_string()))
-}
-
-/// The limits on restarts of components and resets of nodes.
-fn limits(cluster: &Cluster) -> Limits {
-    let cluster::Restart { max, within_s } = cluster.dirnet.reset;
-    let max = u8::try_from(max).unwrap_or(u8::MAX).into();
-    let within = time::Duration::from_millis(within_s.saturating_mul(1_000));
-    Limits { restarts: restart_limit(cluster), resets: RestartLimit { max, within } }
-}
-
-/// The restart intensity of the cluster file, in the numbers that core keeps.
-fn restart_limit(cluster: &Cluster) -> RestartLimit {
-    let within_ns = u128::from(cluster.restart.within_s) * 1_000_000_000;
-    let most = usize::from(RestartLimit::EXACT);
-    let max = cluster.restart.max.min(most);
-    // The most that core counts, in a window shortened in proportion.
-    let within_ns = match cluster.restart.max {
-        wanted if wanted > most => within_ns * most as u128 / wanted as u128,
-        _ => within_ns,
-    };
-    let max = u16::try_from(max).unwrap_or(RestartLimit::EXACT);
-    let within_ns = u64::try_from(within_ns.max(1)).unwrap_or(u64::MAX);
-    RestartLimit { max, within: time::Duration(within_ns) }
-}
-
 impl DirNet {
     /// Enters the net as the component `identity`. Step it before it is handed any input.
     pub(super) fn enter(
@@ -183,7 +145,8 @@ impl DirNet {
         let overseer = Overseer::new(now_ns, config.profile(), entry.flag.supervision());
         let may_manage = config.may_manage(me);
         let look_every_ns = config.profile().timing().send.0 / 8;
-        let Entry { flag, kept, term, saved, snapshots, early, .. } = entry;
+        let Entry { flag, kept, term, votes, saved, snapshots, early, .. } = entry;
+        let (kept_votes, voter) = KeptVotes::adopt(votes, component.boot)?;
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before], removed };
@@ -220,6 +183,7 @@ impl DirNet {
             reported_view: ViewNumber::default(),
             past_told: false,
             script,
+            votes: Votes::new(cluster, me, voter, kept_votes),
             unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: reported.into_iter().collect(),
@@ -260,6 +224,7 @@ impl DirNet {
         if timers == Timers::Running {
             self.agree_on_script(now_ns, ground)?;
             self.run_script(now_ns, ground)?;
+            self.run_votes(now_ns, ground)?;
         }
         self.report_view();
         self.flag.store(self.machine.progress());
@@ -287,6 +252,7 @@ impl DirNet {
             .min(self.fence_at_ns)
             .min(script)
             .min(self.reload_next_ns())
+            .min(self.votes.next_ns())
     }
 
     /// Handles a frame from `from`.
@@ -510,6 +476,9 @@ impl DirNet {
             Output::Task { task, action, order } => {
                 self.words.push(script::guard_word(task, action, order));
             }
+            Output::Vote { from, incarnation, message } => {
+                self.handle_vote(now_ns, (from, incarnation), &message)?;
+            }
             Output::Verdict(explanation) => {
                 self.note(now_ns, explanation.node, What::verdict(&explanation));
             }
@@ -589,10 +558,9 @@ pub(in crate::node) const fn no_frame(error: FrameError) -> &'static str {
     }
 }
 
+mod config;
 mod reload;
 mod script;
 mod status;
 mod views;
-
-#[cfg(test)]
-mod tests;
+mod votes;

@@ -8,7 +8,7 @@ use super::Component;
 use crate::node::NodeError;
 use crate::node::casts::CastJob;
 use crate::node::chronicle::{self, What};
-use crate::node::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, Want};
+use crate::node::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, VoteDenied, Want};
 use crate::node::deliveries::DeliverJob;
 use crate::node::link::{FromComponent, Ticket};
 use crate::node::puts::PutJob;
@@ -86,6 +86,14 @@ impl Component {
                 })?;
                 done.map(|what| (ticket, what))
             }
+            Want::Vote { task, round, vote } => {
+                let mut done = Outcome::Refused(Refused::Vote(VoteDenied::NoScript));
+                self.with_dirnet(|dirnet, ground| {
+                    done = dirnet.handle_vote_request(now_ns, &task, (round, vote), ground)?;
+                    Ok(())
+                })?;
+                Some((ticket, done))
+            }
             Want::Status => self.inquire(ticket, now_ns),
             Want::Await { .. }
             | Want::Chronicle { .. }
@@ -96,6 +104,7 @@ impl Component {
             | Want::Report { .. }
             | Want::Beat { .. }
             | Want::Phase { .. }
+            | Want::Notices { .. }
             | Want::Guard { .. }
             | Want::Task { .. }
             | Want::Kill

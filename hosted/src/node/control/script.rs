@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::VoteResult;
 use crate::explain::Code;
 
 /// A recovery script that is in force.
@@ -42,6 +43,10 @@ pub struct ScriptStatus {
     pub last_steps: u16,
     /// Orders that found no room, and are given again.
     pub dropped: u32,
+    /// The outcome of the last vote that this node knows.
+    pub last_vote: Option<VoteResult>,
+    /// The N-version tasks, and their rounds, in which versions of this node await an outcome.
+    pub open_votes: Vec<(u8, u32)>,
 }
 
 /// Why a recovery script is not loaded; the one in force stays.

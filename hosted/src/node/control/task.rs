@@ -134,6 +134,20 @@ pub enum TaskFault {
     },
     /// It sent no beat in time.
     Silent,
+    /// As a version of an N-version task, it voted otherwise than the outcome of the round.
+    Outvoted {
+        /// The number of the version.
+        version: u8,
+        /// The round.
+        round: u32,
+    },
+    /// As a version of an N-version task, it did not vote in time.
+    NoVote {
+        /// The number of the version.
+        version: u8,
+        /// The round.
+        round: u32,
+    },
     /// The task reported it.
     Reported {
         /// The number that was reported.
@@ -153,6 +167,26 @@ impl TaskFault {
     }
 }
 
+/// The number of an error that is a missing heartbeat.
+pub(in crate::node) const SILENT: u16 = 0xFC00;
+
+impl TaskFault {
+    /// The number of the fault in the database: a task's own up to 0xF7FF, as far as it keeps to
+    /// that range.
+    pub(in crate::node) fn kind(&self) -> u16 {
+        let low = |number: i32| u16::from(number.to_le_bytes()[0]);
+        match self {
+            Self::Reported { error } => *error,
+            Self::Exited { status } => 0xFF00 | low(*status),
+            Self::Signalled { signal } => 0xFE00 | low(*signal),
+            Self::NotStarted { .. } => 0xFD00,
+            Self::Silent => SILENT,
+            Self::Outvoted { version, .. } => 0xFB00 | u16::from(*version),
+            Self::NoVote { version, .. } => 0xFB80 | u16::from(*version),
+        }
+    }
+}
+
 impl std::fmt::Display for TaskFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -160,6 +194,12 @@ impl std::fmt::Display for TaskFault {
             Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
             Self::NotStarted { why } => write!(f, "not started: {why}"),
             Self::Silent => f.write_str("did not beat in time"),
+            Self::Outvoted { version, round } => {
+                write!(f, "was outvoted in round {round}, as version {version}")
+            }
+            Self::NoVote { version, round } => {
+                write!(f, "did not vote in round {round} in time, as version {version}")
+            }
             Self::Reported { error } => write!(f, "reported error {error}"),
         }
     }

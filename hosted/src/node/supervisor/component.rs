@@ -76,6 +76,7 @@ impl Supervisor {
         // First what may fail before anything is started.
         let lives = self.incarnations.lives();
         let term = kept::open_term(&self.term_file, lives)?;
+        let votes = kept::open_votes(&self.votes_file, lives)?;
         let database = saved::open(&self.database_file, self.cluster.nodes)?;
         let state = self.state_memory()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
@@ -104,7 +105,7 @@ impl Supervisor {
             places: self.broadcasts.places(&self.clients),
         };
         let mut grant = self.memory.grant_owner()?;
-        grant.0.extend([flag, term.into(), database.into()]);
+        grant.0.extend([flag, votes.into(), term.into(), database.into()]);
         let signing = self.signing.as_ref().map(SecretKey::grant).transpose();
         grant.0.extend(signing.map_err(NodeError::Signing)?);
         grant.0.extend(state);
@@ -242,6 +243,10 @@ impl Supervisor {
             FromComponent::Guard { task, action, order } => {
                 self.tasks.handle_guard(task, action, order, now_ns());
                 // What it has obeyed is noted before the database has it.
+                self.tasks.keep_note();
+            }
+            FromComponent::Round { nversion, round, faults, notices } => {
+                self.tasks.handle_round((nversion, round), &faults, notices, now_ns());
                 self.tasks.keep_note();
             }
             FromComponent::HoldScript { image } => self.hold_script(image.0),

@@ -81,6 +81,9 @@ impl Supervisor {
             Want::Phase { task, phase } => {
                 self.tasks.handle_phase(task, *phase).map(|()| Outcome::Done)
             }
+            Want::Notices { task, seen } => {
+                self.tasks.handle_notices(task, *seen).map(Outcome::Notices)
+            }
             Want::Task { task, order } => {
                 self.tasks.handle_order(task, *order, now_ns).map(Outcome::Ordered)
             }

@@ -79,7 +79,11 @@ impl Supervisor {
                 };
                 self.clients.finish(ticket, what);
             }
-            Want::Report { .. } | Want::Beat { .. } | Want::Phase { .. } | Want::Task { .. } => {
+            Want::Report { .. }
+            | Want::Beat { .. }
+            | Want::Phase { .. }
+            | Want::Notices { .. }
+            | Want::Task { .. } => {
                 let what = self.handle_task_request(&what);
                 self.clients.finish(ticket, what);
             }
@@ -114,6 +118,7 @@ impl Supervisor {
             | Want::Inject(_)
             | Want::Node { .. }
             | Want::LoadScript { .. }
+            | Want::Vote { .. }
             | Want::Status => {
                 if let Want::Inject(fault) = &what {
                     self.note_fault(fault);

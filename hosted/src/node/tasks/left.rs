@@ -96,6 +96,12 @@ impl Left {
         judgement
     }
 
+    /// Judges a notice; see [`Answered::judge_notice`].
+    pub(super) fn judge_notice(&mut self, number: OrderNumber) -> Judgement {
+        self.is_fresh = true;
+        self.answered.judge_notice(number.into())
+    }
+
     /// Its restarts and α-count begin again.
     pub(super) const fn clear(&mut self) {
         (self.has_restarted, self.is_cleared) = (false, true);

@@ -35,8 +35,6 @@ const ERRORS_MAX: usize = 8;
 /// In the status of a task that a script declares: it was started, and again since CLEAR.
 pub(in crate::node) const STARTED: u8 = 0x40;
 pub(in crate::node) const RESTARTED: u8 = 0x80;
-/// The number of an error that is a missing heartbeat.
-pub(in crate::node) const SILENT: u16 = 0xFC00;
 
 /// The action on the task's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,6 +294,17 @@ impl Record {
         (Due::Nothing, ReportEffect::Restart { restarts, left })
     }
 
+    /// Records a fault that a recovery script answers.
+    pub(super) fn handle_fault(&mut self, now_ns: u64, fault: TaskFault) {
+        self.note(now_ns, fault);
+    }
+
+    /// Whether the notice of a recovery script was not handed over yet.
+    pub(super) fn handle_notice(&mut self, number: OrderNumber) -> bool {
+        let left = self.left.as_mut();
+        left.is_some_and(|left| left.judge_notice(number) == Judgement::Obey)
+    }
+
     /// When its next beat is overdue, or a pause is over.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let answer = self.left.as_ref().and_then(Left::next_deadline_ns);
@@ -409,9 +418,12 @@ impl Record {
                 self.left.iter_mut().for_each(Left::clear);
                 Due::Nothing
             }
-            GuardAction::Start | GuardAction::Stop | GuardAction::Release | GuardAction::Answer => {
-                Due::Nothing
-            }
+            GuardAction::Start
+            | GuardAction::Stop
+            | GuardAction::Release
+            | GuardAction::Answer
+            | GuardAction::Send
+            | GuardAction::Warn => Due::Nothing,
         };
         (due, judgement)
     }
@@ -562,7 +574,7 @@ impl Record {
         if self.last.len() == ERRORS_MAX {
             self.last.pop_front();
         }
-        self.fresh.push((now_ns, kind_of(&fault)));
+        self.fresh.push((now_ns, fault.kind()));
         if let Some(left) = &mut self.left {
             left.handle_error(now_ns);
         }
@@ -577,19 +589,6 @@ const fn state_of(standing: Standing) -> TaskState {
         Standing::Stopped => TaskState::Killed,
         Standing::Isolated => TaskState::Isolated,
         Standing::Finished => TaskState::Finished,
-    }
-}
-
-/// The number of a fault in the database: a task's own up to 0xF7FF, as far as it keeps to that
-/// range.
-fn kind_of(fault: &TaskFault) -> u16 {
-    let low = |number: i32| u16::from(number.to_le_bytes()[0]);
-    match fault {
-        TaskFault::Reported { error } => *error,
-        TaskFault::Exited { status } => 0xFF00 | low(*status),
-        TaskFault::Signalled { signal } => 0xFE00 | low(*signal),
-        TaskFault::NotStarted { .. } => 0xFD00,
-        TaskFault::Silent => SILENT,
     }
 }
 

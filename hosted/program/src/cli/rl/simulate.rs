@@ -15,6 +15,7 @@ use crate::cli::output::Output;
 use weft::explain::Code;
 use weft_core::dirnet::{Profile, Timing};
 use weft_core::recovery::{Expected, Order, Outcome, Placed, Program, TaskState, verify};
+use weft_core::vote::VoteOutcome;
 use weft_rl::scenario::{
     Deed, Expectation, Scenario, ScenarioReading, Wanted, Whom, read_scenario,
 };
@@ -85,6 +86,9 @@ fn play(program: &Program<'_>, scenario: &Scenario, timing: Timing, seed: u64) -
                 Deed::Finish(task) => lab.finish(task),
                 Deed::Kill(node) => lab.kill(node),
                 Deed::Crash(node) => lab.crash(node),
+                Deed::Vote { nversion, version, round, number } => {
+                    lab.vote(nversion, version, round, number);
+                }
             }
         }
         lab.step();
@@ -140,21 +144,29 @@ fn report(
 fn holds(expectation: &Expectation, program: &Program<'_>, events: &[ScriptEvent]) -> bool {
     let within = expectation.from_us..=expectation.to_us;
     let is_wanted = |(at_us, happening): &ScriptEvent| {
-        let Happening::Obeyed(Placed { order, .. }) = happening else { return false };
-        within.contains(at_us)
-            && match (&expectation.wanted, *order) {
-                (Wanted::Order(wanted, Whom::Task(whom)), Order::Task { task, verb, .. }) => {
-                    (*wanted, *whom) == (verb, task)
-                }
-                (Wanted::Order(wanted, Whom::Node(whom)), Order::Node { node, verb }) => {
-                    (*wanted, *whom) == (verb, node)
-                }
-                (Wanted::Warn(whom), Order::Notice { to, .. }) => *whom == to,
-                (Wanted::Log(wanted), Order::Log { text, .. }) => {
-                    program.code().text(text) == Some(wanted)
-                }
-                _ => false,
+        let order = match (happening, &expectation.wanted) {
+            _ if !within.contains(at_us) => return false,
+            (Happening::Obeyed(Placed { order, .. }), _) => order,
+            (Happening::Notified(to, _), Wanted::Warn(whom)) => return to == whom,
+            (Happening::Voted(_, outcome), Wanted::Vote(nversion, round, number)) => {
+                let value = outcome.is_reached().then_some(outcome.value);
+                return (outcome.nversion, outcome.round, value) == (*nversion, *round, *number);
             }
+            _ => return false,
+        };
+        match (&expectation.wanted, *order) {
+            (Wanted::Order(wanted, Whom::Task(whom)), Order::Task { task, verb, .. }) => {
+                (*wanted, *whom) == (verb, task)
+            }
+            (Wanted::Order(wanted, Whom::Node(whom)), Order::Node { node, verb }) => {
+                (*wanted, *whom) == (verb, node)
+            }
+            (Wanted::Warn(whom), Order::Notice { to, .. }) => *whom == to,
+            (Wanted::Log(wanted), Order::Log { text, .. }) => {
+                program.code().text(text) == Some(wanted)
+            }
+            _ => false,
+        }
     };
     events.iter().any(is_wanted) != expectation.is_absent
 }
@@ -211,11 +223,31 @@ fn line((at_us, happening): &ScriptEvent, program: &Program<'_>) -> String {
             };
             format!("task {} {state}", task_name(*task, program))
         }
+        Happening::Voted(node, outcome) => format!("node {node}: {}", vote_text(outcome)),
+        Happening::Notified(to, outcome) => {
+            format!("notice to {}: {}", task_name(*to, program), vote_text(outcome))
+        }
+        Happening::NotVoted(task, why) => {
+            format!("the vote of {} is refused: {why}", task_name(*task, program))
+        }
         Happening::Verdict(why) => {
             format!("node {}: {:?} {} ({})", why.observer, why.verdict, why.node, why.rule.name())
         }
     };
     format!("{:>4}.{:03} s  {what}\n", at_us / 1_000_000, at_us / 1_000 % 1_000)
+}
+
+fn vote_text(outcome: &VoteOutcome) -> String {
+    let VoteOutcome { nversion, round, voters, agreed, value, .. } = outcome;
+    let names = |bits: u8| -> String {
+        let versions = (1..=8_u8).filter(|version| bits >> (version - 1) & 1 == 1);
+        versions.map(|version| version.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let of = match outcome.is_reached() {
+        true => format!("{value} by versions {}", names(*agreed)),
+        false => "no outcome".to_owned(),
+    };
+    format!("N-version task {nversion}, round {round}: {of}, of {} that voted", names(*voters))
 }
 
 fn task_name(task: u8, program: &Program<'_>) -> String {

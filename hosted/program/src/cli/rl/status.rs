@@ -7,13 +7,18 @@ use super::super::cluster_choice::ClusterChoice;
 use super::super::failure::Failure;
 use super::super::output::Output;
 use weft::explain::Code;
-use weft::node::control::{DirNetStatus, ScriptStatus};
+use weft::node::control::{DirNetStatus, ScriptStatus, VoteResult};
 
 /// Arguments of `weft rl status`.
 #[derive(Debug, Args)]
 pub(super) struct Status {
     #[command(flatten)]
     cluster: ClusterChoice,
+}
+
+/// Later rounds are greater.
+fn key(vote: &&VoteResult) -> (u8, u32) {
+    (vote.nversion, vote.round)
 }
 
 pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
@@ -46,6 +51,16 @@ pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
              that held: {held}; {} steps\n",
             it.evaluations, it.orders, it.last_steps
         ));
+    }
+    if let Some(vote) = found.iter().filter_map(|(_, _, it)| it.last_vote.as_ref()).max_by_key(key)
+    {
+        text.push_str(&format!("last vote: {vote}\n"));
+    }
+    for (rank, _, it) in &found {
+        for (nversion, round) in &it.open_votes {
+            let waits = "waits for the outcome of round";
+            text.push_str(&format!("node {rank} {waits} {round} of N-version task {nversion}\n"));
+        }
     }
     let nodes: Vec<_> = found
         .iter()

@@ -229,6 +229,7 @@ impl World {
                 Output::Keep(term) => self.kept[usize::from(at.0)] = Some(term),
                 Output::Spawn { .. }
                 | Output::Task { .. }
+                | Output::Vote { .. }
                 | Output::Verdict(_)
                 | Output::Tell(_) => {}
             }

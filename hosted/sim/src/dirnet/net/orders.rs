@@ -3,6 +3,7 @@
 use weft_core::dirnet::{Change, Level, Reject, Role};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
+use weft_core::vote::VoteMessage;
 
 use super::{Machine, Net};
 
@@ -74,6 +75,22 @@ impl Net {
     pub(in crate::dirnet) fn boot_of(&self, node: u16) -> Option<u32> {
         let it = self.nodes.get(usize::from(node))?;
         it.task.as_ref().map(|_| it.boot)
+    }
+
+    /// The component of `node`, while one runs and does not stall.
+    pub(in crate::dirnet) fn component_of(&self, node: u16) -> Option<&Machine> {
+        let it = self.nodes.get(usize::from(node))?;
+        let acts = it.component_stalls <= self.now && it.stopped_until(self.now).is_none();
+        it.component.as_ref().filter(|_| acts)
+    }
+
+    /// The component of `node` sends a message of a vote.
+    pub(in crate::dirnet) fn send_vote(&mut self, node: u16, to: u16, message: VoteMessage) {
+        let sent = self.order(node, |it, now| {
+            it.send_vote(now, Rank(to), message);
+            Ok(())
+        });
+        debug_assert!(sent.is_ok(), "its component has just acted");
     }
 
     /// The node's supervisor reports a change of a task.

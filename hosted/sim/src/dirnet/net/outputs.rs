@@ -133,7 +133,7 @@ impl Net {
                 self.up(node, Up::Excluded);
             }
             Output::Tell(news) => self.note(|| format!("{node} tells {news:?}")),
-            Output::Task { .. } => {}
+            Output::Task { .. } | Output::Vote { .. } => {}
         }
     }
 }

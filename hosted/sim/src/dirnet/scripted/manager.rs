@@ -86,11 +86,6 @@ impl ScriptLab<'_> {
             self.tell(Happening::Ordered(placed));
             match placed.order {
                 Order::Node { node, verb } => self.order_node(manager, node, verb, placed),
-                Order::Send { to, .. } | Order::Notice { to, .. } => {
-                    let Some((node, _)) = self.program.place_of(to) else { continue };
-                    let order = TaskOrder { placed, node, task: to, seen: 0, is_repeated: false };
-                    self.send(Parcel { to: node.into(), order, due });
-                }
                 // The manager's own node writes to the chronicle, and would run the program.
                 _ => self.tell(Happening::Obeyed(placed)),
             }
@@ -162,11 +157,14 @@ impl ScriptLab<'_> {
                 _ => None,
             };
             let Some(found) = self.tasks.get_mut(&task).filter(|_| runs) else { continue };
-            let judgement = mark.map(|mark| found.judge(placed.id, seen, mark));
+            let judgement = match mark {
+                Some(mark) => found.judge(placed.id, seen, mark),
+                None => found.judge_notice(placed.id),
+            };
             match judgement {
-                None | Some(Judgement::Obey) => self.obey(placed),
-                Some(Judgement::Outdated) => self.tell(Happening::Outdated(placed)),
-                Some(Judgement::Repeated) => {}
+                Judgement::Obey => self.obey(placed),
+                Judgement::Outdated => self.tell(Happening::Outdated(placed)),
+                Judgement::Repeated => {}
             }
         }
     }

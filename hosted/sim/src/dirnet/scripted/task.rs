@@ -94,6 +94,11 @@ impl GuardedTask {
         judgement
     }
 
+    /// Judges a notice; see [`Answered::judge_notice`].
+    pub(super) fn judge_notice(&mut self, id: OrderId) -> Judgement {
+        self.answered.judge_notice(id)
+    }
+
     pub(super) fn handle_error(&mut self, now: Instant, kind: u16) {
         self.fact.errors += 1;
         (self.fact.error_kind, self.fact.error_at) = (kind, now);

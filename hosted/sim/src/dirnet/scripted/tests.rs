@@ -5,7 +5,10 @@
 //! | `obeyed-once` | no order takes effect twice, and no error is answered by two orders (RL-3) |
 //! | `term` | a task obeys no manager whose successor it has obeyed |
 //! | `answered` | once faults are over, no declared task has an unanswered error |
+//! | `vote` | no round of an N-version task has two outcomes (RL-10) |
 //! | `bound` | an evaluation runs at most as many steps as there are words (RL-8) |
+
+mod voted;
 
 use std::collections::BTreeMap;
 
@@ -82,7 +85,11 @@ impl Checked {
                 }
                 self.verdicts.push((why.verdict, why.node, why.rule.name()));
             }
-            Happening::Ordered(_) | Happening::Task(..) => {}
+            Happening::Ordered(_)
+            | Happening::Task(..)
+            | Happening::Voted(..)
+            | Happening::Notified(..)
+            | Happening::NotVoted(..) => {}
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   database ─▶ picture ─▶ Evaluator ─┬─▶ orders about tasks ─▶ GUARD, until the entry shows it
+//!                    SEND, WARN      ┤   as well
 //!                                     ├─▶ orders about nodes ─▶ the machine, once
-//!                                     └─▶ LOG, WARN, SEND    ─▶ the chronicle
+//!                                     └─▶ LOG                ─▶ the chronicle
 //! ```
 //!
 //! What decides is the core's, the same that the simulator runs. Every node keeps the image; only
@@ -16,20 +17,21 @@ use weft_core::dirnet::{
 };
 use weft_core::ids::{self, Rank};
 use weft_core::recovery::{
-    AlphaCount, Entity, Evaluator, Kind, NodeFact, Order, OrderId, Picture, Placed, Program,
-    TaskFact, TaskOrder, TaskState, Trace, Verb, verify,
+    AlphaCount, Entity, Evaluator, NodeFact, Order, OrderId, Picture, Placed, Program, TaskFact,
+    TaskOrder, TaskState, Trace, Verb, verify,
 };
 use weft_core::recovery::{Expected, TASKS_MAX as NUMBERS_MAX};
 use weft_core::time::Instant;
 
 use super::reload::Reloading;
+use super::votes::Votes;
 use super::{DirNet, Ground, Machine};
 use crate::cluster::Cluster;
 use crate::node::chronicle::What;
-use crate::node::control::{ScriptStatus, TaskState as State};
+use crate::node::control::{SILENT, ScriptStatus, TaskState as State};
 use crate::node::link::{self, FromComponent, GuardAction, OrderNumber};
 use crate::node::scripts::digest_of;
-use crate::node::tasks::{RESTARTED, SILENT, STARTED};
+use crate::node::tasks::{RESTARTED, STARTED};
 use crate::node::{NodeError, PEERS};
 
 /// What is verified when the node starts is not verified for the cluster's size again.
@@ -101,7 +103,7 @@ impl Script {
     }
 
     /// The program, whose image was verified before.
-    fn program(&self) -> Option<Program<'_>> {
+    pub(super) fn program(&self) -> Option<Program<'_>> {
         verify(&self.image, &ANY).ok()
     }
 
@@ -258,7 +260,7 @@ impl Script {
     }
 
     /// The status for people and scripts.
-    pub(super) fn status(&self) -> Option<ScriptStatus> {
+    pub(super) fn status(&self, votes: &Votes) -> Option<ScriptStatus> {
         let program = self.program()?;
         let header = program.code().header();
         let last = self.traces.back();
@@ -274,6 +276,8 @@ impl Script {
             last_held: last.map_or_else(Vec::new, |trace| trace.held.to_vec()),
             last_steps: last.map_or(0, |trace| trace.steps),
             dropped: self.acting.as_ref().map_or(0, |acting| acting.dropped()),
+            last_vote: votes.last(),
+            open_votes: votes.open(),
         })
     }
 
@@ -319,8 +323,17 @@ impl DirNet {
             let (evaluation, index, seen) = (id.evaluation, id.index, order.seen);
             ScriptOrder { evaluation, index, seen, mark }
         };
+        let notice =
+            |value: i32, about: u32| ScriptOrder { seen: value.cast_unsigned(), ..of(about) };
         let machine = &mut self.machine;
         let (done, what) = match order.placed.order {
+            Order::Send { value, .. } => {
+                (machine.order_task(now, at, TaskAction::Send, notice(value, 0)), "SEND to")
+            }
+            Order::Notice { error, about: Entity { kind, id }, .. } => {
+                let about = u32::from_le_bytes([id, kind.code(), 0, 0]);
+                (machine.order_task(now, at, TaskAction::Warn, notice(error, about)), "WARN")
+            }
             Order::Task { verb, mark, .. } => {
                 (machine.order_task(now, at, action_of(verb), of(mark)), verb.as_str())
             }
@@ -371,18 +384,13 @@ impl DirNet {
                     values.iter().take(count.into()).map(|value| format!(" {value}")).collect();
                 (me, format!("LOG \"{}\"{values}, by {place}", script.text(text)))
             }
-            Order::Notice { to, error, about } => {
-                let (to, about) = (script.name(to), entity(about));
-                (me, format!("WARN task {to} about {about}, error {error}, by {place}"))
-            }
-            Order::Send { to, value } => {
-                (me, format!("SEND {value} to task {}, by {place}", script.name(to)))
-            }
             Order::Call { name, .. } => (me, format!("CALL {}, by {place}", script.text(name))),
             Order::Task { .. }
             | Order::Answer { .. }
             | Order::Clear { .. }
-            | Order::Builtin { .. } => return,
+            | Order::Builtin { .. }
+            | Order::Send { .. }
+            | Order::Notice { .. } => return,
         };
         self.note_script(now_ns, node, &words);
     }
@@ -406,21 +414,14 @@ pub(super) fn guard_word(
         TaskAction::Release => GuardAction::Release,
         TaskAction::Answer => GuardAction::Answer,
         TaskAction::Clear => GuardAction::Clear,
+        TaskAction::Send => GuardAction::Send,
+        TaskAction::Warn => GuardAction::Warn,
     };
     let order = order.map(|(Term { epoch, claimant: Rank(claimant) }, order)| {
         let ScriptOrder { evaluation, index, seen, mark } = order;
         link::ScriptOrder { number: OrderNumber { epoch, claimant, evaluation, index }, seen, mark }
     });
     FromComponent::Guard { task, action, order }
-}
-
-fn entity(about: Entity) -> String {
-    let letter = match about.kind {
-        Kind::Task => 'T',
-        Kind::Group => 'G',
-        Kind::Node => 'N',
-    };
-    format!("{letter}{}", about.id)
 }
 
 const fn action_of(verb: Verb) -> TaskAction {
@@ -434,7 +435,7 @@ const fn action_of(verb: Verb) -> TaskAction {
 }
 
 /// The term as orders name it: greater for each later one.
-fn number_of(Term { epoch, claimant: Rank(claimant) }: Term) -> ids::Term {
+pub(super) fn number_of(Term { epoch, claimant: Rank(claimant) }: Term) -> ids::Term {
     ids::Term(u64::from(epoch) << 16 | u64::from(claimant))
 }
 

@@ -4,7 +4,6 @@ use weft_core::dirnet::{Level, Role};
 use weft_core::ids::Rank;
 
 use super::DirNet;
-use super::script::Script;
 use crate::node::control::{DirNetStatus, EntryStatus};
 
 impl DirNet {
@@ -48,7 +47,7 @@ impl DirNet {
             view: machine.view().into(),
             stale: self.is_view_stale(crate::clock::now_ns()),
             database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
-            script: self.script.as_ref().and_then(Script::status),
+            script: self.script.as_ref().and_then(|script| script.status(&self.votes)),
             refused: rejects.chain(unread).map(|(name, n)| (name.to_owned(), n)).collect(),
         }
     }
