@@ -92,6 +92,7 @@ pub use crate::tensor::{Element, SealedTensor, Tensor, TensorName, TensorView, V
 
 use crate::clock::Deadline;
 use crate::node::{Component, Flow, NodeError, PEERS};
+use crate::shm::Waiter;
 
 /// A membership on which all members that show its number agree.
 pub type View = weft_core::dirnet::View<PEERS>;
@@ -242,6 +243,55 @@ impl Member {
         let failed = self.failed.take();
         let waited = failed.map_or_else(|| self.component.wait(timeout), Err);
         self.judge(waited)
+    }
+
+    /// Polls until `attempt` returns something, and waits in between as [`Self::wait`] does; none
+    /// by the end of `timeout`, or once the program is ordered to end. `attempt` is called after
+    /// each poll, and no poll follows the call that returns something: what it was lent stays.
+    ///
+    /// # Errors
+    /// [`MemberError`]: end the program.
+    pub fn wait_until<T>(
+        &mut self,
+        timeout: Duration,
+        attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, MemberError> {
+        let waiter = self.component.take_waiter();
+        let mut waiter = waiter.ok_or(MemberError::NodeEnded)?;
+        let waited = self.wait_with(&mut waiter, Deadline::after(timeout), attempt);
+        self.component.return_waiter(waiter);
+        waited
+    }
+
+    fn wait_with<T>(
+        &mut self,
+        waiter: &mut Waiter,
+        deadline: Deadline,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, MemberError> {
+        loop {
+            let mut polled = self.poll();
+            let mut done = attempt(self);
+            if done.is_none() && matches!(polled, Ok(false)) && !deadline.has_passed() {
+                let timeout = self.component.timeout().min(deadline.remaining());
+                let again = || {
+                    polled = self.poll();
+                    // The poll may have brought what is waited for.
+                    done = attempt(self);
+                    done.is_some() || !matches!(polled, Ok(false))
+                };
+                if let Err(error) = waiter.idle(again, timeout) {
+                    self.judge(Err(error.into()))?;
+                }
+            }
+            if polled? {
+                waiter.progress();
+            }
+            // Ordered to end: what is waited for may never come.
+            if done.is_some() || self.is_stopping() || deadline.has_passed() {
+                return Ok(done);
+            }
+        }
     }
 
     fn judge(&self, flow: Result<Flow, NodeError>) -> Result<bool, MemberError> {

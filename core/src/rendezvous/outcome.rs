@@ -15,6 +15,27 @@ pub struct RequestId(pub(super) Handle);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OfferId(pub(super) Handle);
 
+macro_rules! bits {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// It as a number, for a language that has no such type.
+            #[must_use]
+            pub const fn to_bits(self) -> u32 {
+                (self.0.slot as u32) << 16 | self.0.generation as u32
+            }
+
+            /// The one that [`Self::to_bits`] made `bits` from; of other bits one that is refused.
+            #[must_use]
+            #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+            pub const fn from_bits(bits: u32) -> Self {
+                Self(Handle { slot: (bits >> 16) as u16, generation: bits as u16 })
+            }
+        }
+    )*};
+}
+
+bits!(RequestId OfferId);
+
 /// Which value of a key: its step, and the part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {

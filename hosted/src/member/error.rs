@@ -89,6 +89,15 @@ impl MemberEnded {
     }
 }
 
+impl From<MemberError> for MemberEnded {
+    fn from(error: MemberError) -> Self {
+        match error {
+            MemberError::NodeEnded => Self::NodeEnded,
+            MemberError::Node(error) => Self::failed(&error),
+        }
+    }
+}
+
 impl Explain for MemberEnded {
     fn code(&self) -> Code {
         match self {

@@ -131,6 +131,12 @@ impl<'m> Group<'m> {
         self.component.group_set_topology(self.id, topology)
     }
 
+    /// The length of a block, and of the longest part of a message: `group.block_len`.
+    #[must_use]
+    pub fn block_len(&self) -> usize {
+        self.component.cluster().group.block_len
+    }
+
     /// Sends `bytes` to all other members, whole or not at all, and returns its number. What is
     /// longer than the window (`group.blocks` times `group.block_len`) must be
     /// [begun](Self::begin).

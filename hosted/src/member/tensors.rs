@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use weft_core::ids::Rank;
-use weft_core::rendezvous::{Expect, OfferId, RequestId, UnknownRequest};
+use weft_core::rendezvous::{Expect, OfferId, RequestId, Shape, UnknownRequest};
 
 use super::shared::Behind;
 use super::{
@@ -89,6 +89,12 @@ impl Member {
     /// [`UnknownRequest`].
     pub fn cancel(&mut self, request: RequestId) -> Result<(), UnknownRequest> {
         self.component.cancel_tensor(request)
+    }
+
+    /// The shape of the tensor that [`Self::take_tensor`] will return.
+    #[must_use]
+    pub fn tensor_shape(&mut self, request: RequestId) -> Option<Shape> {
+        self.component.tensor_shape(request)
     }
 
     /// The tensor of a receive that has ended with one, once: what was handed over is mapped, all
@@ -204,6 +210,14 @@ impl MemberHandle {
     pub fn cancel(&self, request: RequestId) -> Result<(), CallError<UnknownRequest>> {
         let cancelled = self.shared().act(|component| component.cancel_tensor(request));
         cancelled.map_err(CallError::Ended)?.map_err(CallError::Refused)
+    }
+
+    /// As [`Member::tensor_shape`].
+    ///
+    /// # Errors
+    /// [`MemberEnded::Panicked`].
+    pub fn tensor_shape(&self, request: RequestId) -> Result<Option<Shape>, MemberEnded> {
+        self.shared().act(|component| component.tensor_shape(request))
     }
 
     /// As [`Member::take_tensor`].

@@ -422,9 +422,14 @@ impl Component {
         Ok(drained)
     }
 
-    /// What the loop waits with, for another loop over this component; none after the first call.
+    /// What the loop waits with, for another loop over this component; none while one has it.
     pub(crate) const fn take_waiter(&mut self) -> Option<Waiter> {
         self.waiter.take()
+    }
+
+    /// Gives back what [`Self::take_waiter`] took.
+    pub(crate) fn return_waiter(&mut self, waiter: Waiter) {
+        self.waiter = Some(waiter);
     }
 
     /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.

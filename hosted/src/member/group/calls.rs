@@ -7,7 +7,6 @@ use weft_core::group::GroupId;
 use super::super::shared::Behind;
 use super::super::{CallError, Member, MemberEnded, MemberHandle};
 use super::GroupError;
-use crate::clock::Deadline;
 use crate::node::Component;
 
 /// The value of each member, in the order of the group; none of a member that was removed before it
@@ -80,16 +79,10 @@ impl Member {
     fn call<T>(
         &mut self,
         timeout: Duration,
-        act: impl FnMut(&mut Component) -> Attempt<T>,
+        mut act: impl FnMut(&mut Component) -> Attempt<T>,
     ) -> Result<T, CallError<GroupError>> {
-        let waited = match self.failed.take() {
-            Some(error) => Err(error),
-            None => self.component.wait_for(Deadline::after(timeout), act),
-        };
-        let attempt = waited.map_err(|error| {
-            self.component.report_failure(&error);
-            CallError::Ended(MemberEnded::failed(&error))
-        })?;
+        let waited = self.wait_until(timeout, |member| act(&mut member.component));
+        let attempt = waited.map_err(|error| CallError::Ended(error.into()))?;
         match MemberEnded::of(&self.component) {
             Some(over) if attempt.is_none() => Err(CallError::Ended(over)),
             Some(_) | None => ended(attempt),

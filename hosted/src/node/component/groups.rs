@@ -11,8 +11,7 @@ use weft_core::group::{
 };
 use weft_core::ids::{Peer, Rank};
 
-use super::{Component, Flow};
-use crate::clock::Deadline;
+use super::Component;
 use crate::cluster::{Cluster, NamedGroup, Topology};
 use crate::node::{EndpointFabric, GROUPS, NodeEndpoint, NodeError, PEERS};
 
@@ -301,43 +300,6 @@ impl Component {
                 self.group_gathered(id);
             }
         }
-    }
-
-    /// Passes until `act` returns something; none by `deadline`, or once the node is gone.
-    pub(crate) fn wait_for<T>(
-        &mut self,
-        deadline: Deadline,
-        mut act: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Result<Option<T>, NodeError> {
-        let Some(mut waiter) = self.waiter.take() else { return Ok(None) };
-        let waited = loop {
-            let mut flow = self.pass();
-            let mut done = act(self);
-            if done.is_none() && matches!(flow, Ok(Flow::Idle)) && !deadline.has_passed() {
-                let timeout = self.timeout().min(deadline.remaining());
-                let again = || {
-                    flow = self.pass();
-                    // The pass may have brought what is waited for.
-                    done = act(self);
-                    done.is_some() || !matches!(flow, Ok(Flow::Idle))
-                };
-                if let Err(error) = waiter.idle(again, timeout) {
-                    break Err(error.into());
-                }
-            }
-            match flow {
-                Err(error) => break Err(error),
-                Ok(Flow::Progress) => waiter.progress(),
-                Ok(Flow::Idle | Flow::End) => {}
-            }
-            // Ordered to stop, or without a node: what is waited for may never come.
-            let is_over = matches!(flow, Ok(Flow::End)) || self.is_stopping();
-            if done.is_some() || is_over || deadline.has_passed() {
-                break Ok(done);
-            }
-        };
-        self.waiter = Some(waiter);
-        waited
     }
 
     pub(crate) fn group_standing(&mut self, id: GroupId, root: Rank) -> Option<Standing> {

@@ -53,6 +53,12 @@ struct Lent {
 }
 
 impl Fetches {
+    /// The shape of what was handed over for a receive.
+    pub(super) fn shape(&self, request: RequestId) -> Option<Shape> {
+        let handed = self.open.iter().find(|it| it.request == request && it.memory.is_some());
+        handed.map(|it| it.shape)
+    }
+
     /// Takes out what was handed over for a receive.
     pub(super) fn take(&mut self, request: RequestId) -> Option<(Shape, OwnedFd)> {
         let at = self.open.iter().position(|it| it.request == request && it.memory.is_some())?;

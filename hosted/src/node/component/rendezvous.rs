@@ -172,6 +172,15 @@ impl Component {
         cancelled.unwrap_or(Err(UnknownRequest))
     }
 
+    /// The shape of the tensor with which `request` has ended.
+    pub(crate) fn tensor_shape(&mut self, request: RequestId) -> Option<Shape> {
+        let read = |it: &mut Self| {
+            let shape = it.with_tensors(|adapter, _| adapter.tensor(request).map(|it| it.shape));
+            shape.ok().flatten()
+        };
+        self.fetches.shape(request).or_else(|| read(self))
+    }
+
     /// The tensor with which `request` has ended: what was handed over is mapped, what was read is
     /// copied, and its memory is free.
     pub(crate) fn take_tensor(&mut self, request: RequestId) -> Option<Tensor> {
