@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   babble     a peer that is met and talks nonsense
+//!   c          the library for C: its examples, its installer, what it refuses
 //!   starts     components and nodes that cannot start
 //!   broadcast  one file for all nodes, while members die and lie
 //!   program    a cluster from start to end: up, put, get, status, inject, every way to end it
@@ -43,6 +44,7 @@
 
 mod babble;
 mod broadcast;
+mod c;
 mod command_line;
 mod control;
 mod damage;

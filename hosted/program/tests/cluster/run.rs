@@ -12,22 +12,28 @@ use weft::process::Signal;
 use crate::place::{Nodes, Place, Running, eventually};
 use crate::said::Said;
 
-/// The path of an example of this build.
-pub(crate) fn example(name: &str) -> String {
-    static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
-    let folder = EXAMPLES.get_or_init(|| {
+/// The folder of this build, with the examples and the library for C in it.
+pub(crate) fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a target directory");
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--package", "weft", "--examples", "--quiet"]);
+        build.args(["build", "--package", "weft", "--package", "weft-c"]);
+        build.args(["--lib", "--examples", "--quiet"]);
         if folder.ends_with("release") {
             build.arg("--release");
         }
         let target = folder.parent().expect("a target directory");
         build.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(build.status().expect("cargo runs").success(), "the examples build");
-        folder.join("examples")
-    });
-    folder.join(name).into_os_string().into_string().expect("the path is UTF-8")
+        folder.to_owned()
+    })
+}
+
+/// The path of an example of this build.
+pub(crate) fn example(name: &str) -> String {
+    let path = built().join("examples").join(name);
+    path.into_os_string().into_string().expect("the path is UTF-8")
 }
 
 /// The last line that a run printed.

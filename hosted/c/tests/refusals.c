@@ -1,0 +1,254 @@
+/* What the library refuses, and what it says: everything that a program in C can pass and must not.
+ * `refusals outside` is run by hand, as no member. */
+#include "check.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static weft_member *member;
+static weft_identity self;
+
+/* `call` returns `code`, and where that is an error its cause and its cure are there. */
+#define EXPECT(expected, call) expect(expected, call, #call, __LINE__)
+
+static void expect(weft_code expected, weft_code code, const char *call, int line) {
+    weft_error error = {WEFT_OK, "", ""};
+    if (code > WEFT_NONE) {
+        weft_last_error(&error);
+    }
+    bool is_said = code <= WEFT_NONE ||
+                   (error.code == code && strlen(error.cause) > 5 && strlen(error.cure) > 5);
+    if (code != expected || !is_said) {
+        fprintf(stderr, "line %d: %s: %s, not %s: %s: %s\n", line, call, weft_code_name((int)code),
+                weft_code_name((int)expected), error.cause, error.cure);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void says(const char *part) {
+    weft_error error = {WEFT_OK, "", ""};
+    weft_last_error(&error);
+    if (strstr(error.cause, part) == NULL && strstr(error.cure, part) == NULL) {
+        fprintf(stderr, "not %s: %s: %s\n", part, error.cause, error.cure);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static uint8_t bytes[1 << 20];
+
+static void no_member_yet(void) {
+    weft_error none;
+    EXPECT(WEFT_NONE, weft_last_error(&none));
+    EXPECT(WEFT_NULL, weft_poll(NULL));
+    says("member");
+    EXPECT(WEFT_CLOSED, weft_poll((weft_member *)bytes));
+    EXPECT(WEFT_CLOSED, weft_close((weft_member *)(uintptr_t)1));
+    EXPECT(WEFT_NULL, weft_join(NULL, 0));
+}
+
+static void what_is_null_or_not_aligned(void) {
+    weft_message message;
+    EXPECT(WEFT_NULL, weft_take(member, NULL, 0));
+    EXPECT(WEFT_NULL, weft_take(member, (weft_message *)((uintptr_t)&message + 1), 0));
+    EXPECT(WEFT_NULL, weft_put(member, self.rank, NULL, 1, 0));
+    says("payload");
+    EXPECT(WEFT_NULL, weft_group_open(member, NULL, 0));
+    EXPECT(WEFT_NULL, weft_working(member, 1000, NULL, NULL));
+    EXPECT(WEFT_NULL, weft_saved(member, NULL, 4, &(size_t){0}));
+    EXPECT(WEFT_NULL, weft_saved(member, bytes, 4, NULL));
+    EXPECT(WEFT_ARGUMENT, weft_save(member, bytes, SIZE_MAX));
+}
+
+static void what_has_no_meaning(void) {
+    uint32_t request;
+    weft_shape shape = {.dtype = 99, .rank = 1, .dims = {4}};
+    EXPECT(WEFT_UTF8, weft_group_open(member, "\xff", 0));
+    EXPECT(WEFT_UNKNOWN, weft_group_open(member, "nobody's", 0));
+    EXPECT(WEFT_RANK, weft_put(member, 99, bytes, 1, 0));
+    EXPECT(WEFT_RANK, weft_put(member, 99, bytes, 1, 1000000));
+    EXPECT(WEFT_TOO_LONG, weft_put(member, self.rank, bytes, self.message_len + 1, 0));
+    EXPECT(WEFT_TOO_LONG, weft_broadcast(member, bytes, self.broadcast_len + 1, NULL, 0));
+    EXPECT(WEFT_TOO_LONG, weft_save(member, bytes, sizeof bytes));
+    says("component.state");
+    EXPECT(WEFT_ARGUMENT, weft_send(member, 0, "e", 0, &shape, bytes, 4, &request, 0));
+    shape.dtype = WEFT_F32;
+    EXPECT(WEFT_ARGUMENT, weft_send(member, 0, "e", 0, &shape, bytes, 4, &request, 0));
+    EXPECT(WEFT_ARGUMENT, weft_send(member, 0, "a;b", 0, &shape, bytes, 16, &request, 0));
+    EXPECT(WEFT_TOO_LONG, weft_working(member, UINT64_MAX - 1, (weft_step)abort, NULL));
+}
+
+static void a_receipt_twice(void) {
+    weft_message message;
+    EXPECT(WEFT_OK, weft_put(member, self.rank, (const uint8_t *)"once", 4, WEFT_FOREVER));
+    EXPECT(WEFT_OK, weft_take(member, &message, WEFT_FOREVER));
+    EXPECT(WEFT_OK, weft_release(member, message.receipt));
+    EXPECT(WEFT_RECEIPT, weft_release(member, message.receipt));
+    for (uint64_t made_up = 1; made_up != 0; made_up <<= 1) {
+        EXPECT(WEFT_RECEIPT, weft_release(member, ~made_up));
+    }
+    EXPECT(WEFT_RECEIPT, weft_cancel(member, UINT32_MAX));
+    EXPECT(WEFT_NONE, weft_take(member, &message, 0));
+    EXPECT(WEFT_NONE, weft_take(member, &message, 20000));
+}
+
+static void a_buffer_too_small(void) {
+    size_t len = 0;
+    weft_part part;
+    EXPECT(WEFT_OK, weft_save(member, (const uint8_t *)"ten bytes.", 10));
+    EXPECT(WEFT_BUFFER, weft_saved(member, bytes, 4, &len));
+    says("10");
+    EXPECT(WEFT_BUFFER, weft_saved(member, NULL, 0, &(size_t){0}));
+    EXPECT(WEFT_OK, weft_saved(member, bytes, len, &len));
+    if (len != 10 || memcmp(bytes, "ten bytes.", 10) != 0) {
+        fprintf(stderr, "another record: %zu bytes\n", len);
+        exit(EXIT_FAILURE);
+    }
+    EXPECT(WEFT_BUFFER, weft_group_receive(member, "all", bytes, 8, &len, &part, 1000000));
+    EXPECT(WEFT_NONE, weft_group_receive(member, "all", bytes, len, &len, &part, 0));
+}
+
+static void a_tensor_too_long_for_its_buffer(void) {
+    const float sent[3] = {1.5f, -2.0f, 3.25f};
+    float taken[3] = {0};
+    uint32_t offer, request;
+    size_t len = 0;
+    weft_event event = {0};
+    weft_shape shape = {.dtype = WEFT_F32, .rank = 1, .dims = {3}};
+    EXPECT(WEFT_OK, weft_receive(member, self.rank, "e", 1, NULL, &request, 10000000));
+    EXPECT(WEFT_OK, weft_send(member, self.rank, "e", 1, &shape, (const uint8_t *)sent,
+                              sizeof sent, &offer, 0));
+    while (event.kind != WEFT_EVENT_ENDED) {
+        EXPECT(WEFT_OK, weft_next_event(member, &event, WEFT_FOREVER));
+    }
+    EXPECT(WEFT_BUFFER, weft_take_tensor(member, request, bytes, 11, &len, &shape));
+    EXPECT(WEFT_OK, weft_take_tensor(member, request, (uint8_t *)taken, len, &len, &shape));
+    if (len != sizeof sent || memcmp(sent, taken, len) != 0 || shape.dims[0] != 3) {
+        fprintf(stderr, "another tensor: %zu bytes\n", len);
+        exit(EXIT_FAILURE);
+    }
+    EXPECT(WEFT_RECEIPT, weft_take_tensor(member, request, bytes, 12, &len, &shape));
+}
+
+static void *from_another_thread(void *unused) {
+    EXPECT(WEFT_THREAD, weft_poll(member));
+    says("weft_spawn");
+    EXPECT(WEFT_THREAD, weft_close(member));
+    EXPECT(WEFT_THREAD, weft_spawn(member));
+    return unused;
+}
+
+static void from_a_callback(void *context) {
+    EXPECT(WEFT_BUSY, weft_poll(member));
+    EXPECT(WEFT_BUSY, weft_spawn(member));
+    EXPECT(WEFT_BUSY, weft_close(member));
+    *(bool *)context = true;
+}
+
+static void from_a_fork(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        EXPECT(WEFT_FORKED, weft_poll(member));
+        EXPECT(WEFT_FORKED, weft_close(member));
+        _exit(EXIT_SUCCESS);
+    }
+    int status = EXIT_FAILURE;
+    waitpid(child, &status, 0);
+    if (status != 0) {
+        fprintf(stderr, "the child: %d\n", status);
+        exit(EXIT_FAILURE);
+    }
+    EXPECT(WEFT_FORM, weft_descriptor(member, &(int){0}));
+}
+
+static void in_thread(void *(*act)(void *)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, act, NULL) != 0 || pthread_join(thread, NULL) != 0) {
+        exit(EXIT_FAILURE);
+    }
+}
+
+static weft_mask *mask;
+
+static void *of_another_thread(void *unused) {
+    uint64_t changes;
+    EXPECT(WEFT_THREAD, weft_mask_changes(mask, &changes));
+    EXPECT(WEFT_THREAD, weft_mask_close(mask));
+    return unused;
+}
+
+/* Waits for another process, which polls nothing: as a step. */
+static void masks_and_watchers(void *unused) {
+    (void)unused;
+    uint64_t changes, number, members;
+    weft_watcher *watcher;
+    weft_watched event;
+    EXPECT(WEFT_ARGUMENT, weft_mask_open(&mask, "No Name", 0, 0));
+    EXPECT(WEFT_CLUSTER, weft_mask_open(&mask, "is-not-there", 0, 0));
+    EXPECT(WEFT_CLUSTER, weft_watch(&watcher, "is-not-there", 0));
+    EXPECT(WEFT_RANK, weft_mask_open(&mask, self.name, 99, 1000000));
+    EXPECT(WEFT_OK, weft_mask_open(&mask, self.name, self.rank, 10000000));
+    EXPECT(WEFT_OK, weft_mask_load(mask, &number, &members));
+    in_thread(of_another_thread);
+    EXPECT(WEFT_CLOSED, weft_watch_close((weft_watcher *)mask));
+    EXPECT(WEFT_CLOSED, weft_poll((weft_member *)mask));
+    EXPECT(WEFT_OK, weft_watch(&watcher, self.name, 10000000));
+    EXPECT(WEFT_OK, weft_watch_next(watcher, &event, 10000000));
+    EXPECT(WEFT_CLOSED, weft_mask_changes((weft_mask *)watcher, &changes));
+    EXPECT(WEFT_OK, weft_watch_close(watcher));
+    EXPECT(WEFT_CLOSED, weft_watch_next(watcher, &event, 0));
+    EXPECT(WEFT_OK, weft_mask_close(mask));
+    EXPECT(WEFT_CLOSED, weft_mask_changes(mask, &changes));
+    EXPECT(WEFT_CLOSED, weft_mask_close(mask));
+}
+
+static void *of_a_spawned_member(void *unused) {
+    int descriptor;
+    EXPECT(WEFT_FORM, weft_poll(member));
+    EXPECT(WEFT_FORM, weft_wait(member, 1000));
+    EXPECT(WEFT_FORM, weft_spawn(member));
+    EXPECT(WEFT_OK, weft_descriptor(member, &descriptor));
+    a_receipt_twice();
+    a_buffer_too_small();
+    a_tensor_too_long_for_its_buffer();
+    return unused;
+}
+
+static void after_the_end(void) {
+    EXPECT(WEFT_OK, weft_close(member));
+    EXPECT(WEFT_CLOSED, weft_close(member));
+    EXPECT(WEFT_CLOSED, weft_poll(member));
+    EXPECT(WEFT_CLOSED, weft_put(member, 0, bytes, 1, 0));
+    EXPECT(WEFT_CLOSED, weft_identify(member, &self));
+    EXPECT(WEFT_NOT_JOINED, weft_join(&member, 0));
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    no_member_yet();
+    if (argc > 1) {
+        EXPECT(WEFT_NOT_JOINED, weft_join(&member, 0));
+        says("weft run");
+        puts("no member");
+        return EXIT_SUCCESS;
+    }
+    bool was_called = false;
+    EXPECT(WEFT_OK, weft_join(&member, WEFT_FOREVER));
+    EXPECT(WEFT_OK, weft_identify(member, &self));
+    EXPECT(WEFT_OK, weft_group_open(member, "all", WEFT_FOREVER));
+    what_is_null_or_not_aligned();
+    what_has_no_meaning();
+    a_receipt_twice();
+    a_buffer_too_small();
+    a_tensor_too_long_for_its_buffer();
+    in_thread(from_another_thread);
+    EXPECT(WEFT_OK, weft_working(member, 10000000, from_a_callback, &was_called));
+    from_a_fork();
+    EXPECT(WEFT_OK, weft_working(member, 30000000, masks_and_watchers, NULL));
+    EXPECT(WEFT_OK, weft_spawn(member));
+    in_thread(of_a_spawned_member);
+    after_the_end();
+    puts(was_called ? "all refused" : "the step was not called");
+    return EXIT_SUCCESS;
+}
