@@ -2,8 +2,8 @@
  *
  *     weft run -n 4 --state 4KiB -- ./counter 100000
  *
- * The record of member 0 is the sum, and the last number of each sender in it; that of a sender is the
- * last number known to be in the mailbox of member 0. The next incarnation puts what follows.
+ * The record of member 0 is the sum, and the last number of each sender in it; that of a sender is
+ * the last number known to be in the mailbox of member 0. The next incarnation puts what follows.
  */
 #include "check.h"
 
@@ -25,7 +25,7 @@ static void add(weft_member *member, uint16_t size, uint64_t count) {
         while (check(weft_take(member, &message, 0)) == WEFT_OK) {
             uint64_t number;
             memcpy(&number, message.payload, sizeof number);
-            /* Put again by the next incarnation, or before a hole in its last batch: not this one. */
+            /* Put again by the next incarnation, or before a hole in its last batch: not it. */
             if (number == record[message.sender] + 1) {
                 record[message.sender] = number;
                 record[0] += number;

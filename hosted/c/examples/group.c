@@ -1,5 +1,5 @@
-/* Member 0 sends one long message to all others, which read its blocks from its memory; then all meet
- * at a barrier.
+/* Member 0 sends one long message to all others, which read its blocks from its memory; then all
+ * meet at a barrier.
  *
  *     printf 'name = "g"\nnodes = 4\n[group]\ncount = 1\n' > g.toml
  *     weft run g.toml -- ./group 300000000
@@ -50,7 +50,8 @@ static void receive_all(weft_member *member, uint64_t len) {
                 is_right = piece[at] == byte_at(part.offset + at);
             }
             if (!is_right) {
-                fprintf(stderr, "not what member 0 sent, at %llu\n", (unsigned long long)part.offset);
+                fprintf(stderr, "not what member 0 sent, at %llu\n",
+                        (unsigned long long)part.offset);
                 exit(EXIT_FAILURE);
             }
         }

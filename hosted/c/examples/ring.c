@@ -2,8 +2,8 @@
  *
  *     weft run -n 4 -- ./ring 1000000
  *
- * It survives `weft inject kill 1`: the next incarnation starts from the first number again, and its
- * receiver takes only the number that is due. The last number is never released, so that an
+ * It survives `weft inject kill 1`: the next incarnation starts from the first number again, and
+ * its receiver takes only the number that is due. The last number is never released, so that an
  * incarnation that starts late finds it.
  */
 #include "check.h"

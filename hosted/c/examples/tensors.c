@@ -3,8 +3,8 @@
  *     printf 'name = "t"\nnodes = 2\nrendezvous.pool_mib = 4\n' > t.toml
  *     weft run t.toml --state 4KiB -- ./tensors 1000
  *
- * A member that saves what it has received before its next poll receives nothing twice: the example in
- * Rust also shows what its next incarnation does.
+ * A member that saves what it has received before its next poll receives nothing twice: the example
+ * in Rust also shows what its next incarnation does.
  */
 #include "check.h"
 
@@ -22,15 +22,24 @@ static size_t values(uint16_t rank, uint64_t step, float *into) {
     return len;
 }
 
-/* Waits until the receive has ended; whether with a tensor. It has not where the other has finished. */
+/* How many of the tensors that were sent have arrived, and whether the other has finished. */
+static uint64_t consumed;
+static bool has_finished;
+
+static weft_event next(weft_member *member) {
+    weft_event event;
+    check(weft_next_event(member, &event, WEFT_FOREVER));
+    consumed += event.kind == WEFT_EVENT_CONSUMED;
+    has_finished = has_finished || event.kind == WEFT_EVENT_FINISHED;
+    return event;
+}
+
+/* Waits until the receive has ended; whether with a tensor. */
 static bool has_come(weft_member *member, uint32_t request) {
     for (;;) {
-        weft_event event;
-        check(weft_next_event(member, &event, WEFT_FOREVER));
+        weft_event event = next(member);
         if (event.kind == WEFT_EVENT_ENDED && event.request == request) {
             return event.received == WEFT_RECEIVED_VALUE;
-        } else if (event.kind == WEFT_EVENT_FINISHED) {
-            return false;
         }
     }
 }
@@ -68,11 +77,9 @@ int main(int argc, char **argv) {
         check(weft_clean_step(member, (int64_t)step - 1));
         exchanged++;
     }
-    /* The other may not have the last one yet. */
-    for (weft_code code = WEFT_NONE; code == WEFT_NONE;) {
-        weft_event event;
-        code = check(weft_next_event(member, &event, 1000000));
-        code = code == WEFT_OK && event.kind != WEFT_EVENT_CONSUMED ? WEFT_NONE : WEFT_OK;
+    /* What this member has sent ends with it, and the other may not have the last one yet. */
+    while (consumed < exchanged && !has_finished) {
+        next(member);
     }
     printf("exchanged %llu tensors\n", (unsigned long long)exchanged);
     return EXIT_SUCCESS;

@@ -1,5 +1,5 @@
-/* A member that several threads share: each of three puts numbers to every other member, and the main
- * thread takes what comes, as its descriptor says.
+/* A member that several threads share: each of three puts numbers to every other member, and the
+ * main thread takes what comes, as its descriptor says.
  *
  *     weft run -n 4 -- ./threads 5000
  */

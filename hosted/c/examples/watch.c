@@ -8,8 +8,9 @@
 #include "check.h"
 
 int main(int argc, char **argv) {
-    static const char *const kinds[] = {"",         "view",      "joined",  "failed", "removed", "isolated",
-                                        "released", "suspected", "trusted", "task",   "missed"};
+    static const char *const kinds[] = {"",         "view",     "joined",    "failed",
+                                        "removed",  "isolated", "released",  "suspected",
+                                        "trusted",  "task",     "missed"};
     uint64_t count = argument(argc, argv, 2, UINT64_MAX);
     weft_watcher *watcher;
     check(weft_watch(&watcher, argc > 1 ? argv[1] : "weft", 3000000));

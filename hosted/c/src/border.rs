@@ -6,8 +6,8 @@
 //!                                └ null, not aligned, not UTF-8: a refusal
 //! ```
 //!
-//! No reference to the caller's memory for results is made: that memory may be uninitialized, and is
-//! written by pointer.
+//! No reference to the caller's memory for results is made: that memory may be uninitialized, and
+//! is written by pointer.
 
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -140,7 +140,8 @@ pub(crate) unsafe fn optional<'a, T: Copy>(
 /// The `len` bytes at `pointer`.
 ///
 /// # Safety
-/// If `pointer` is not null, it points to `len` bytes that no other thread writes for as long as `'a`.
+/// If `pointer` is not null, it points to `len` bytes that no other thread writes for as long as
+/// `'a`.
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const u8,
     len: usize,
@@ -150,7 +151,7 @@ pub(crate) unsafe fn bytes<'a>(
         (_, 0) => Ok(&[]),
         (true, _) => Err(Refusal::Null(name)),
         (false, len) if isize::try_from(len).is_err() => {
-            Err(Refusal::Argument("a length is longer than any memory"))
+            Err(Refusal::Argument("a length is longer than any memory", "pass that of the bytes"))
         }
         // SAFETY: the contract; not null, and no longer than an allocation can be.
         (false, len) => Ok(unsafe { std::slice::from_raw_parts(pointer, len) }),
@@ -160,8 +161,8 @@ pub(crate) unsafe fn bytes<'a>(
 /// The text at `pointer`.
 ///
 /// # Safety
-/// If `pointer` is not null, it points to bytes up to a 0 that no other thread writes for as long as
-/// `'a`.
+/// If `pointer` is not null, it points to bytes up to a 0 that no other thread writes for as long
+/// as `'a`.
 pub(crate) unsafe fn text<'a>(
     pointer: *const c_char,
     name: &'static str,
@@ -199,7 +200,7 @@ mod tests {
         assert!(matches!(unsafe { bytes(none, 0, "b") }, Ok([])));
         // SAFETY: a length that no memory has is refused before it is followed.
         let endless = unsafe { bytes(words.as_ptr().cast(), usize::MAX, "b") };
-        assert!(matches!(endless, Err(Refusal::Argument(_))));
+        assert!(matches!(endless, Err(Refusal::Argument(..))));
     }
 
     #[test]

@@ -10,10 +10,10 @@
 
 use std::cell::RefCell;
 use std::ffi::c_char;
-use std::fmt::{Display, Write};
+use std::fmt::{Arguments, Display, Write};
 
 use weft::client::ClientError;
-use weft::explain::advice;
+use weft::explain::{Explain, advice};
 use weft::member::{
     BroadcastError, CallError, GroupError, JoinError, MemberEnded, MemberError, PutError,
     SaveError, TensorError, UnknownReceipt, WorkingError,
@@ -49,9 +49,9 @@ pub(crate) enum Refusal {
         capacity: usize,
     },
     Utf8(&'static str),
-    /// Cause and cure, with a colon in between.
-    Argument(&'static str),
-    Form(&'static str),
+    /// Cause and cure.
+    Argument(&'static str, &'static str),
+    Form(&'static str, &'static str),
     Put(PutError),
     Broadcast(BroadcastError),
     Receipt,
@@ -126,8 +126,8 @@ impl Refusal {
             Self::Forked => weft_code::WEFT_FORKED,
             Self::Buffer { .. } => weft_code::WEFT_BUFFER,
             Self::Utf8(_) => weft_code::WEFT_UTF8,
-            Self::Argument(_) => weft_code::WEFT_ARGUMENT,
-            Self::Form(_) => weft_code::WEFT_FORM,
+            Self::Argument(..) => weft_code::WEFT_ARGUMENT,
+            Self::Form(..) => weft_code::WEFT_FORM,
             Self::Receipt | Self::Request => weft_code::WEFT_RECEIPT,
             Self::Put(error) => put_code(*error),
             Self::Broadcast(error) => broadcast_code(*error),
@@ -142,106 +142,73 @@ impl Refusal {
 
     /// Writes cause and cure behind what is there.
     fn say(&self, cause: &mut String, cure: &mut String) {
-        match self {
-            Self::Null(name) => part(
-                cause,
-                cure,
-                &format_args!("`{name}` is null or not aligned: pass memory of its type"),
-            ),
-            Self::Closed(kind) => part(
-                cause,
-                cure,
-                &format_args!(
-                    "this is no open {kind}: use what was returned when it was opened, until it is \
-                 closed"
-                ),
-            ),
-            Self::Thread(kind @ "member") => part(
-                cause,
-                cure,
-                &format_args!(
-                    "this {kind} belongs to another thread: use it in the thread that joined, or call \
-                 weft_spawn there"
-                ),
-            ),
-            Self::Thread(kind) => part(
-                cause,
-                cure,
-                &format_args!("this {kind} belongs to another thread: open one in each thread"),
-            ),
-            Self::Busy(kind) => part(
-                cause,
-                cure,
-                &format_args!(
-                    "the {kind} is in use by a call of this thread: return from its callback first"
-                ),
-            ),
-            Self::Forked => part(
-                cause,
-                cure,
-                &"this process was forked from a member: use the \
-                member in its parent, and call exec here",
-            ),
-            Self::Buffer { needed, capacity } => part(
-                cause,
-                cure,
-                &format_args!(
-                    "the buffer has {capacity} bytes: pass one of {needed}; nothing is lost"
-                ),
-            ),
-            Self::Utf8(name) => part(
-                cause,
-                cure,
-                &format_args!(
-                    "`{name}` is not UTF-8: pass a text in UTF-8 that ends with a 0 byte"
-                ),
-            ),
-            Self::Argument(text) | Self::Form(text) => part(cause, cure, text),
-            Self::Receipt => part(
-                cause,
-                cure,
-                &"the receipt names no message that was taken and \
-                not released: release each message once",
-            ),
-            Self::Request => part(
-                cause,
-                cure,
-                &"no tensor of this request is there: wait for its \
-                WEFT_EVENT_ENDED with WEFT_RECEIVED_VALUE, and take it once",
-            ),
-            Self::Put(error) => part(cause, cure, error),
-            Self::Broadcast(error) => part(cause, cure, error),
-            Self::Group(error) => part(cause, cure, error),
-            Self::Tensor(error) => part(cause, cure, error),
-            Self::Save(error) => part(cause, cure, error),
-            Self::Over { cause: why, cure: what, .. } => {
-                cause.push_str(why);
-                cure.push_str(what);
-            }
-            Self::Panicked => part(
-                cause,
-                cure,
-                &"a bug in Weft has ended a call: end the program, \
-                and report the panic that was printed",
-            ),
-        }
+        let error: &dyn Explain = match self {
+            Self::Put(error) => error,
+            Self::Broadcast(error) => error,
+            Self::Group(error) => error,
+            Self::Tensor(error) => error,
+            Self::Save(error) => error,
+            own => return own.say_own(cause, cure),
+        };
+        // Writing to a string does not fail.
+        let _ = write!(cause, "{error}");
+        cure.push_str(&error.cure());
     }
-}
 
-/// Writes the two parts of a text: what happened, a colon, what to do.
-fn part(cause: &mut String, cure: &mut String, text: &dyn Display) {
-    // Writing to a string does not fail.
-    let _ = write!(cause, "{text}");
-    match cause.find(": ") {
-        Some(at) => {
-            cure.push_str(&cause[at + 2..]);
-            cause.truncate(at);
+    fn say_own(&self, cause: &mut String, cure: &mut String) {
+        let mut say = |what: Arguments<'_>, then: &str| {
+            // Writing to a string does not fail.
+            let _ = cause.write_fmt(what);
+            cure.push_str(then);
+        };
+        match self {
+            Self::Null(name) => {
+                say(format_args!("`{name}` is null or not aligned"), "pass memory of its type");
+            }
+            Self::Closed(kind) => say(
+                format_args!("this is no open {kind}"),
+                "use what was returned when it was opened, until it is closed",
+            ),
+            Self::Thread(kind) => {
+                let then = match *kind {
+                    "member" => "use it in the thread that joined, or call weft_spawn there",
+                    _ => "open one in each thread",
+                };
+                say(format_args!("this {kind} belongs to another thread"), then);
+            }
+            Self::Busy(kind) => say(
+                format_args!("the {kind} is in use by a call of this thread"),
+                "return from its callback first",
+            ),
+            Self::Forked => say(
+                format_args!("this process was forked from a member"),
+                "use the member in its parent, and call exec here",
+            ),
+            Self::Buffer { needed, capacity } => say(
+                format_args!("the buffer has {capacity} bytes, and {needed} are needed"),
+                "pass a longer one; nothing is lost",
+            ),
+            Self::Utf8(name) => say(
+                format_args!("`{name}` is not UTF-8"),
+                "pass a text in UTF-8 that ends with a 0 byte",
+            ),
+            Self::Argument(what, then) | Self::Form(what, then) => {
+                say(format_args!("{what}"), then);
+            }
+            Self::Receipt => say(
+                format_args!("the receipt names no message that was taken and not released"),
+                "release each message once",
+            ),
+            Self::Request => say(
+                format_args!("no tensor of this request is there"),
+                "wait for its WEFT_EVENT_ENDED with WEFT_RECEIVED_VALUE, and take it once",
+            ),
+            Self::Over { cause: what, cure: then, .. } => say(format_args!("{what}"), then),
+            _ => say(
+                format_args!("a bug in Weft has ended a call"),
+                "end the program, and report the panic that was printed",
+            ),
         }
-        None => cure.push_str(if cause.contains("rank") {
-            "use a rank below the size of the cluster"
-        } else {
-            "restart the cluster"
-        }),
     }
 }
 
@@ -377,14 +344,12 @@ impl From<WorkingError> for Refusal {
             WorkingError::TooLong { .. } => weft_code::WEFT_TOO_LONG,
             _ => weft_code::WEFT_FAILED,
         };
-        let (mut cause, mut cure) = (String::new(), String::new());
-        part(&mut cause, &mut cure, &error);
-        Self::Over { code, cause, cure }
+        Self::over(code, &error)
     }
 }
 
 impl Refusal {
-    fn over(code: weft_code, error: &(dyn weft::explain::Explain + 'static)) -> Self {
+    fn over(code: weft_code, error: &(dyn Explain + 'static)) -> Self {
         Self::Over { code, cause: error.to_string(), cure: advice(error).1 }
     }
 }
@@ -468,8 +433,6 @@ mod tests {
             refusal.say(&mut cause, &mut cure);
             assert!(refusal.code() > weft_code::WEFT_NONE, "{refusal:?}");
             assert!(cause.len() > 10 && cure.len() > 5, "{refusal:?}: {cause:?}, {cure:?}");
-            let is_last_resort = cure == "restart the cluster";
-            assert_eq!(is_last_resort, refusal.code() == weft_code::WEFT_LEFT, "{refusal:?}");
         }
     }
 
@@ -485,7 +448,10 @@ mod tests {
         assert_eq!(unsafe { weft_last_error(&raw mut error) }, weft_code::WEFT_OK);
         // SAFETY: lent until the next call of this thread.
         let cause = unsafe { std::ffi::CStr::from_ptr(error.cause) };
-        assert_eq!((error.code, cause), (weft_code::WEFT_ABSENT, c"not a member now"));
+        assert_eq!(
+            (error.code, cause),
+            (weft_code::WEFT_ABSENT, c"no incarnation of that member is admitted now")
+        );
         // SAFETY: null is refused.
         assert_eq!(unsafe { weft_last_error(std::ptr::null_mut()) }, weft_code::WEFT_NULL);
     }

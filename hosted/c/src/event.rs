@@ -224,8 +224,8 @@ fn ended(request: u32, outcome: &Received) -> weft_event {
     weft_event { request, received: how, shape, ..event }
 }
 
-/// Writes the next event to `event`, oldest first; WEFT_NONE if none comes. Drain them: of more than
-/// 1024 the later ones are counted instead of kept.
+/// Writes the next event to `event`, oldest first; WEFT_NONE if none comes. Drain them: of more
+/// than 1024 the later ones are counted instead of kept.
 ///
 /// # Safety
 /// POINTERS above.

@@ -95,8 +95,8 @@ fn attempt<T>(
     Ok(done.unwrap_or(Err(refused))?)
 }
 
-/// Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the timeout.
-/// Groups are named in the cluster file, "all" where group.count is 1.
+/// Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the
+/// timeout. Groups are named in the cluster file, "all" where group.count is 1.
 ///
 /// Errors: WEFT_UNKNOWN, WEFT_LEFT, as of all functions of groups.
 ///
@@ -121,11 +121,12 @@ pub unsafe extern "C" fn weft_group_open(
     })
 }
 
-/// Sends the `len` bytes at `payload` to all other members of the group, whole or not at all, with a
-/// tag of the caller. Writes its number to `seq`.
+/// Sends the `len` bytes at `payload` to all other members of the group, whole or not at all, with
+/// a tag of the caller. Writes its number to `seq`.
 ///
-/// Errors: WEFT_OPENING, WEFT_FULL: poll, and send again; with a timeout the call does. WEFT_TOO_LONG:
-/// longer than the window; begin it. WEFT_ORDER: a long message is not written to its end.
+/// Errors: WEFT_OPENING, WEFT_FULL: poll, and send again; with a timeout the call does.
+/// WEFT_TOO_LONG: longer than the window; begin it. WEFT_ORDER: a long message is not written to
+/// its end.
 ///
 /// # Safety
 /// POINTERS above.
@@ -179,8 +180,9 @@ pub unsafe extern "C" fn weft_group_begin(
     })
 }
 
-/// Writes the next bytes of the message that was begun, in whole blocks: as many as there is room for
-/// and `payload` has, the last block at its end. Writes how many to `written`; pass the rest again.
+/// Writes the next bytes of the message that was begun, in whole blocks: as many as there is room
+/// for and `payload` has, the last block at its end. Writes how many to `written`; pass the rest
+/// again.
 ///
 /// Errors: WEFT_FULL: there is room for no block. WEFT_ORDER: no message was begun.
 ///
@@ -213,9 +215,9 @@ pub unsafe extern "C" fn weft_group_write(
     })
 }
 
-/// Copies the next part that any other member has sent to `buffer`, its length to `len` and what it is
-/// to `part`; WEFT_NONE if none comes. Its memory is free for its root then. An incarnation receives
-/// again what the one before it did not.
+/// Copies the next part that any other member has sent to `buffer`, its length to `len` and what it
+/// is to `part`; WEFT_NONE if none comes. Its memory is free for its root then. An incarnation
+/// receives again what the one before it did not.
 ///
 /// Errors: WEFT_BUFFER: the buffer must have room for a block, and `len` is that length
 /// (group.block_len).
@@ -360,8 +362,8 @@ thread_local! {
 }
 
 /// Gives the `len` bytes at `mine` to all members of the group, and writes what each has given to
-/// `values`: `count` of them, in the order of the group, lent. All survivors return the same. Receive
-/// what was sent before it. A value stands, as the entry of a barrier does.
+/// `values`: `count` of them, in the order of the group, lent. All survivors return the same.
+/// Receive what was sent before it. A value stands, as the entry of a barrier does.
 ///
 /// Errors: WEFT_TOO_LONG, WEFT_TIMED_OUT.
 ///

@@ -121,7 +121,7 @@ fn take_out() -> Result<Member, Refusal> {
 /// Gives the member a thread of its own.
 pub(crate) fn spawn(member: *const weft_member) -> Result<(), Refusal> {
     if check(member)? == SPAWNED {
-        return Err(Refusal::Form("the member is spawned already: use it from any thread"));
+        return Err(Refusal::Form("the member is spawned already", "use it from any thread"));
     }
     let spawned = take_out()?.spawn().map_err(weft::member::MemberError::Node)?;
     *HANDLE.write().unwrap_or_else(PoisonError::into_inner) = Some(spawned);
@@ -196,8 +196,8 @@ impl<T> Table<T> {
         let free = self.places.iter().position(|it| !it.is_open);
         let place = free.unwrap_or(self.places.len());
         if place == PLACES_MAX {
-            let full = "this thread has opened 256 of them: close one that it needs no more";
-            return Err(Refusal::Argument(full));
+            let full = "this thread has opened 256 of them";
+            return Err(Refusal::Argument(full, "close one that it needs no more"));
         }
         if free.is_none() {
             self.places.push(Place { opened: 0, is_open: false, value: None });

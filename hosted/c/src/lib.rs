@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   C ─▶ border ─▶ handle ─▶ lifecycle mailbox broadcast group tensor state   a member
-//!          │          └────▶ mask watch                                       a cluster, from outside
+//!          │          └────▶ mask watch                               a cluster from outside
 //!          └ checks pointers, catches panics, keeps the last error of each thread
 //! ```
 //!

@@ -63,8 +63,8 @@ pub unsafe extern "C" fn weft_join(member: *mut *mut weft_member, timeout_us: u6
     })
 }
 
-/// Gives the member a thread of its own that polls. The handle stays the same; from now on it is for
-/// all threads.
+/// Gives the member a thread of its own that polls. The handle stays the same; from now on it is
+/// for all threads.
 ///
 /// Errors: WEFT_FORM (it is spawned already); WEFT_FAILED, and then the member is closed.
 ///
@@ -153,7 +153,7 @@ fn polled(
 ) -> Result<weft_code, Refusal> {
     with(member, |form| {
         let Form::Polled(member) = form else {
-            return Err(Refusal::Form("a spawned member polls itself: leave this call out"));
+            return Err(Refusal::Form("a spawned member polls itself", "leave this call out"));
         };
         let progress = act(member)?;
         if member.is_stopping() {
@@ -182,7 +182,8 @@ pub unsafe extern "C" fn weft_descriptor(
         let descriptor = descriptor?;
         with(member, |form| match form {
             Form::Polled(_) => Err(Refusal::Form(
-                "a polled member has no descriptor: call weft_spawn first, or weft_wait instead",
+                "a polled member has no descriptor",
+                "call weft_spawn first, or weft_wait instead",
             )),
             Form::Spawned(handle) => Ok(handle.as_fd().as_raw_fd()),
         })

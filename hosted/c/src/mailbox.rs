@@ -79,8 +79,8 @@ pub unsafe extern "C" fn weft_put(
     })
 }
 
-/// Waits until all that was put is in the memory of its receivers; WEFT_NONE if it is not by the end
-/// of the timeout. Flush before a program ends.
+/// Waits until all that was put is in the memory of its receivers; WEFT_NONE if it is not by the
+/// end of the timeout. Flush before a program ends.
 ///
 /// # Safety
 /// POINTERS above.
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn weft_flush(member: *mut weft_member, timeout_us: u64) -
     })
 }
 
-/// Takes the next message of the own mailbox; WEFT_NONE if none comes. Its payload is lent. It comes
-/// again, to the next incarnation of this member, unless it is released.
+/// Takes the next message of the own mailbox; WEFT_NONE if none comes. Its payload is lent. It
+/// comes again, to the next incarnation of this member, unless it is released.
 ///
 /// # Safety
 /// POINTERS above.

@@ -26,9 +26,9 @@ fn with<T>(handle: *const weft_mask, act: impl FnOnce(&Mask) -> T) -> Result<T, 
     Ok(done)
 }
 
-/// Finds the running cluster of this name on this host, waiting up to the timeout for one that is being
-/// started, and maps the page on which its node `node` shows the membership. The caller need not be
-/// a member.
+/// Finds the running cluster of this name on this host, waiting up to the timeout for one that is
+/// being started, and maps the page on which its node `node` shows the membership. The caller need
+/// not be a member.
 ///
 /// The page stays as it was when that node's supervisor ends: who must know watches as well.
 ///
@@ -58,9 +58,8 @@ pub unsafe extern "C" fn weft_mask_open(
 
 /// The name of a cluster.
 pub(crate) fn name(text: &str) -> Result<weft::cluster::ClusterName, Refusal> {
-    let bad = "this names no cluster: pass 1 to 32 characters of a-z 0-9 _ -, the first a letter or \
-               a digit";
-    text.parse().map_err(|_| Refusal::Argument(bad))
+    let good = "pass 1 to 32 characters of a-z 0-9 _ -, the first a letter or a digit";
+    text.parse().map_err(|_| Refusal::Argument("this names no cluster", good))
 }
 
 /// Writes how often the page has changed to `changes`: one load.
@@ -104,8 +103,8 @@ pub unsafe extern "C" fn weft_mask_load(
     })
 }
 
-/// Writes the incarnation of `rank` in the view `number` to `incarnation`; WEFT_NONE if it is no member
-/// of it, has ended, or another view is shown by now.
+/// Writes the incarnation of `rank` in the view `number` to `incarnation`; WEFT_NONE if it is no
+/// member of it, has ended, or another view is shown by now.
 ///
 /// # Safety
 /// POINTERS above.

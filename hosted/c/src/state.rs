@@ -31,8 +31,8 @@ pub unsafe extern "C" fn weft_save(
     })
 }
 
-/// Copies the record that this or an earlier incarnation has saved to `buffer`, and writes its length
-/// to `len`; WEFT_NONE if there is none.
+/// Copies the record that this or an earlier incarnation has saved to `buffer`, and writes its
+/// length to `len`; WEFT_NONE if there is none.
 ///
 /// Errors: WEFT_BUFFER: `len` is what it needs.
 ///

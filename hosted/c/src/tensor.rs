@@ -103,12 +103,13 @@ impl weft_shape {
 }
 
 const BAD_SHAPE: Refusal = Refusal::Argument(
-    "the shape has more than 8 dimensions, or more bytes than 2^64 - 1: pass one that has not",
+    "the shape has more than 8 dimensions, or more bytes than 2^64 - 1",
+    "pass one that has not",
 );
 
 fn dtype(number: u8) -> Result<Dtype, Refusal> {
-    let unknown = "no elements have this dtype: pass a number of weft_dtype";
-    Dtype::of(number).ok_or(Refusal::Argument(unknown))
+    let unknown = Refusal::Argument("no elements have this dtype", "pass a number of weft_dtype");
+    Dtype::of(number).ok_or(unknown)
 }
 
 impl weft_expect {
@@ -149,8 +150,8 @@ fn room<T>(
 }
 
 /// Sends the tensor of `shape` whose `len` bytes are at `elements` to the member `to`, which may be
-/// this one, under a name: `edge`, 1 to 480 bytes without ';', and a step. It is copied, and waits for
-/// its receiver. With a timeout the call waits for room. Writes the number to `request` that
+/// this one, under a name: `edge`, 1 to 480 bytes without ';', and a step. It is copied, and waits
+/// for its receiver. With a timeout the call waits for room. Writes the number to `request` that
 /// WEFT_EVENT_CONSUMED will have.
 ///
 /// A null `shape` sends a dead tensor: its receiver learns that there is none.
@@ -161,6 +162,7 @@ fn room<T>(
 ///
 /// # Safety
 /// POINTERS above.
+#[expect(clippy::too_many_arguments, reason = "a name, a tensor and where they go")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_send(
     member: *mut weft_member,
@@ -192,9 +194,10 @@ pub unsafe extern "C" fn weft_send(
                 |handle| handle.send_dead(to, name, limit),
             )?,
             Some(shape) => {
-                let other = "the length is not that of the shape: pass its elements, all of them";
+                let other = "the length is not that of the shape";
+                let other = Refusal::Argument(other, "pass its elements, all of them");
                 let tensor = TensorView::of_bytes(shape.read()?, elements);
-                let tensor = tensor.map_err(|_| Refusal::Argument(other))?;
+                let tensor = tensor.map_err(|_| other)?;
                 room(
                     member,
                     timeout_us,
@@ -210,8 +213,8 @@ pub unsafe extern "C" fn weft_send(
 
 /// Asks the member `from` for the tensor of a name, which it may send earlier or later. Writes the
 /// number to `request` that two events will have, each once: WEFT_EVENT_ENDED, after the timeout at
-/// the latest, and WEFT_EVENT_RETURNED. The call of a polled member returns at once; that of a spawned
-/// one may wait as long for room. A null `expect` takes any tensor.
+/// the latest, and WEFT_EVENT_RETURNED. The call of a polled member returns at once; that of a
+/// spawned one may wait as long for room. A null `expect` takes any tensor.
 ///
 /// Errors: as of weft_send, and WEFT_PEER_GONE.
 ///
@@ -276,8 +279,8 @@ pub unsafe extern "C" fn weft_cancel(member: *mut weft_member, request: u32) -> 
     })
 }
 
-/// Copies the tensor with which a receive has ended to `buffer`, its length to `len`, and what it is to
-/// `shape`. Each is taken once, and keeps its memory until then.
+/// Copies the tensor with which a receive has ended to `buffer`, its length to `len`, and what it
+/// is to `shape`. Each is taken once, and keeps its memory until then.
 ///
 /// Errors: WEFT_RECEIPT: no tensor of this request is there. WEFT_BUFFER: `len` is what it needs.
 ///
@@ -367,7 +370,7 @@ mod tests {
             weft_shape { dims: [u64::MAX; 8], rank: 8, ..good },
         ];
         for shape in bad {
-            assert!(matches!(shape.read(), Err(Refusal::Argument(_))), "{shape:?}");
+            assert!(matches!(shape.read(), Err(Refusal::Argument(..))), "{shape:?}");
         }
     }
 

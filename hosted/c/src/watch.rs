@@ -43,7 +43,8 @@ pub enum weft_watched_kind {
     WEFT_WATCHED_OTHER = 99,
 }
 
-/// An event of a cluster that is watched. Texts are lent; one that the event does not have is empty.
+/// An event of a cluster that is watched. Texts are lent; one that the event does not have is
+/// empty.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct weft_watched {
@@ -84,8 +85,8 @@ thread_local! {
 }
 
 /// Watches the running cluster of this name on this host, waiting up to the timeout for one that is
-/// being started. The caller need not be a member. When the node dies that it asks, it goes on at the
-/// next.
+/// being started. The caller need not be a member. When the node dies that it asks, it goes on at
+/// the next.
 ///
 /// Errors: WEFT_CLUSTER, WEFT_ARGUMENT (no name of a cluster).
 ///
