@@ -45,8 +45,9 @@
  *
  * SYSTEM. Once it has joined and met the others, a polled member makes no system call and allocates
  * nothing in weft_poll, weft_put, weft_take, weft_release, weft_broadcast, weft_deliver and
- * weft_next_event, unless it wakes a member that sleeps. It has one thread besides the caller's,
- * which reads orders of the node.
+ * weft_next_event, unless it wakes a member that sleeps, or reports to its node what becomes of a
+ * member: a suspicion, a join, a removal. It has one thread besides the caller's, which reads orders
+ * of the node.
  */
 
 #ifndef WEFT_H
@@ -811,7 +812,8 @@ typedef struct {
 } weft_expect;
 
 /**
- * An event of a cluster that is watched. Texts are lent; one that the event does not have is empty.
+ * An event of a cluster that is watched. Texts are lent; one that the event does not have is
+ * empty.
  */
 typedef struct {
     /**
@@ -900,8 +902,8 @@ const char *weft_version(void);
 weft_code weft_join(weft_member **member, uint64_t timeout_us);
 
 /**
- * Gives the member a thread of its own that polls. The handle stays the same; from now on it is for
- * all threads.
+ * Gives the member a thread of its own that polls. The handle stays the same; from now on it is
+ * for all threads.
  *
  * Errors: WEFT_FORM (it is spawned already); WEFT_FAILED, and then the member is closed.
  *
@@ -1002,8 +1004,8 @@ weft_code weft_current_view(weft_member *member, weft_view *view);
 weft_code weft_members(weft_member *member, uint64_t *members);
 
 /**
- * Writes the next event to `event`, oldest first; WEFT_NONE if none comes. Drain them: of more than
- * 1024 the later ones are counted instead of kept.
+ * Writes the next event to `event`, oldest first; WEFT_NONE if none comes. Drain them: of more
+ * than 1024 the later ones are counted instead of kept.
  *
  * # Safety
  * POINTERS above.
@@ -1027,8 +1029,8 @@ weft_code weft_put(weft_member *member,
                    uint64_t timeout_us);
 
 /**
- * Waits until all that was put is in the memory of its receivers; WEFT_NONE if it is not by the end
- * of the timeout. Flush before a program ends.
+ * Waits until all that was put is in the memory of its receivers; WEFT_NONE if it is not by the
+ * end of the timeout. Flush before a program ends.
  *
  * # Safety
  * POINTERS above.
@@ -1036,8 +1038,8 @@ weft_code weft_put(weft_member *member,
 weft_code weft_flush(weft_member *member, uint64_t timeout_us);
 
 /**
- * Takes the next message of the own mailbox; WEFT_NONE if none comes. Its payload is lent. It comes
- * again, to the next incarnation of this member, unless it is released.
+ * Takes the next message of the own mailbox; WEFT_NONE if none comes. Its payload is lent. It
+ * comes again, to the next incarnation of this member, unless it is released.
  *
  * # Safety
  * POINTERS above.
@@ -1094,24 +1096,23 @@ weft_code weft_delivered(weft_member *member,
                          weft_delivery *delivery);
 
 /**
- * Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the timeout.
- * Groups are named in the cluster file, "all" where group.count is 1.
+ * Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the
+ * timeout. Groups are named in the cluster file, "all" where group.count is 1.
  *
  * Errors: WEFT_UNKNOWN, WEFT_LEFT, as of all functions of groups.
  *
  * # Safety
  * POINTERS above.
  */
-weft_code weft_group_open(weft_member *member,
-                          const char *group,
-                          uint64_t timeout_us);
+weft_code weft_group_open(weft_member *member, const char *group, uint64_t timeout_us);
 
 /**
- * Sends the `len` bytes at `payload` to all other members of the group, whole or not at all, with a
- * tag of the caller. Writes its number to `seq`.
+ * Sends the `len` bytes at `payload` to all other members of the group, whole or not at all, with
+ * a tag of the caller. Writes its number to `seq`.
  *
- * Errors: WEFT_OPENING, WEFT_FULL: poll, and send again; with a timeout the call does. WEFT_TOO_LONG:
- * longer than the window; begin it. WEFT_ORDER: a long message is not written to its end.
+ * Errors: WEFT_OPENING, WEFT_FULL: poll, and send again; with a timeout the call does.
+ * WEFT_TOO_LONG: longer than the window; begin it. WEFT_ORDER: a long message is not written to
+ * its end.
  *
  * # Safety
  * POINTERS above.
@@ -1140,8 +1141,9 @@ weft_code weft_group_begin(weft_member *member,
                            uint64_t timeout_us);
 
 /**
- * Writes the next bytes of the message that was begun, in whole blocks: as many as there is room for
- * and `payload` has, the last block at its end. Writes how many to `written`; pass the rest again.
+ * Writes the next bytes of the message that was begun, in whole blocks: as many as there is room
+ * for and `payload` has, the last block at its end. Writes how many to `written`; pass the rest
+ * again.
  *
  * Errors: WEFT_FULL: there is room for no block. WEFT_ORDER: no message was begun.
  *
@@ -1156,9 +1158,9 @@ weft_code weft_group_write(weft_member *member,
                            uint64_t timeout_us);
 
 /**
- * Copies the next part that any other member has sent to `buffer`, its length to `len` and what it is
- * to `part`; WEFT_NONE if none comes. Its memory is free for its root then. An incarnation receives
- * again what the one before it did not.
+ * Copies the next part that any other member has sent to `buffer`, its length to `len` and what it
+ * is to `part`; WEFT_NONE if none comes. Its memory is free for its root then. An incarnation
+ * receives again what the one before it did not.
  *
  * Errors: WEFT_BUFFER: the buffer must have room for a block, and `len` is that length
  * (group.block_len).
@@ -1202,8 +1204,8 @@ weft_code weft_barrier(weft_member *member,
 
 /**
  * Gives the `len` bytes at `mine` to all members of the group, and writes what each has given to
- * `values`: `count` of them, in the order of the group, lent. All survivors return the same. Receive
- * what was sent before it. A value stands, as the entry of a barrier does.
+ * `values`: `count` of them, in the order of the group, lent. All survivors return the same.
+ * Receive what was sent before it. A value stands, as the entry of a barrier does.
  *
  * Errors: WEFT_TOO_LONG, WEFT_TIMED_OUT.
  *
@@ -1220,8 +1222,8 @@ weft_code weft_all_gather(weft_member *member,
 
 /**
  * Sends the tensor of `shape` whose `len` bytes are at `elements` to the member `to`, which may be
- * this one, under a name: `edge`, 1 to 480 bytes without ';', and a step. It is copied, and waits for
- * its receiver. With a timeout the call waits for room. Writes the number to `request` that
+ * this one, under a name: `edge`, 1 to 480 bytes without ';', and a step. It is copied, and waits
+ * for its receiver. With a timeout the call waits for room. Writes the number to `request` that
  * WEFT_EVENT_CONSUMED will have.
  *
  * A null `shape` sends a dead tensor: its receiver learns that there is none.
@@ -1246,8 +1248,8 @@ weft_code weft_send(weft_member *member,
 /**
  * Asks the member `from` for the tensor of a name, which it may send earlier or later. Writes the
  * number to `request` that two events will have, each once: WEFT_EVENT_ENDED, after the timeout at
- * the latest, and WEFT_EVENT_RETURNED. The call of a polled member returns at once; that of a spawned
- * one may wait as long for room. A null `expect` takes any tensor.
+ * the latest, and WEFT_EVENT_RETURNED. The call of a polled member returns at once; that of a
+ * spawned one may wait as long for room. A null `expect` takes any tensor.
  *
  * Errors: as of weft_send, and WEFT_PEER_GONE.
  *
@@ -1273,8 +1275,8 @@ weft_code weft_receive(weft_member *member,
 weft_code weft_cancel(weft_member *member, uint32_t request);
 
 /**
- * Copies the tensor with which a receive has ended to `buffer`, its length to `len`, and what it is to
- * `shape`. Each is taken once, and keeps its memory until then.
+ * Copies the tensor with which a receive has ended to `buffer`, its length to `len`, and what it
+ * is to `shape`. Each is taken once, and keeps its memory until then.
  *
  * Errors: WEFT_RECEIPT: no tensor of this request is there. WEFT_BUFFER: `len` is what it needs.
  *
@@ -1319,23 +1321,20 @@ weft_code weft_abort_step(weft_member *member, int64_t step);
 weft_code weft_save(weft_member *member, const uint8_t *record, size_t len);
 
 /**
- * Copies the record that this or an earlier incarnation has saved to `buffer`, and writes its length
- * to `len`; WEFT_NONE if there is none.
+ * Copies the record that this or an earlier incarnation has saved to `buffer`, and writes its
+ * length to `len`; WEFT_NONE if there is none.
  *
  * Errors: WEFT_BUFFER: `len` is what it needs.
  *
  * # Safety
  * POINTERS above.
  */
-weft_code weft_saved(weft_member *member,
-                     uint8_t *buffer,
-                     size_t capacity,
-                     size_t *len);
+weft_code weft_saved(weft_member *member, uint8_t *buffer, size_t capacity, size_t *len);
 
 /**
- * Finds the running cluster of this name on this host, waiting up to the timeout for one that is being
- * started, and maps the page on which its node `node` shows the membership. The caller need not be
- * a member.
+ * Finds the running cluster of this name on this host, waiting up to the timeout for one that is
+ * being started, and maps the page on which its node `node` shows the membership. The caller need
+ * not be a member.
  *
  * The page stays as it was when that node's supervisor ends: who must know watches as well.
  *
@@ -1344,10 +1343,7 @@ weft_code weft_saved(weft_member *member,
  * # Safety
  * POINTERS above.
  */
-weft_code weft_mask_open(weft_mask **mask,
-                         const char *cluster,
-                         uint16_t node,
-                         uint64_t timeout_us);
+weft_code weft_mask_open(weft_mask **mask, const char *cluster, uint16_t node, uint64_t timeout_us);
 
 /**
  * Writes how often the page has changed to `changes`: one load.
@@ -1368,8 +1364,8 @@ weft_code weft_mask_changes(weft_mask *mask, uint64_t *changes);
 weft_code weft_mask_load(weft_mask *mask, uint64_t *number, uint64_t *members);
 
 /**
- * Writes the incarnation of `rank` in the view `number` to `incarnation`; WEFT_NONE if it is no member
- * of it, has ended, or another view is shown by now.
+ * Writes the incarnation of `rank` in the view `number` to `incarnation`; WEFT_NONE if it is no
+ * member of it, has ended, or another view is shown by now.
  *
  * # Safety
  * POINTERS above.
@@ -1389,17 +1385,15 @@ weft_code weft_mask_close(weft_mask *mask);
 
 /**
  * Watches the running cluster of this name on this host, waiting up to the timeout for one that is
- * being started. The caller need not be a member. When the node dies that it asks, it goes on at the
- * next.
+ * being started. The caller need not be a member. When the node dies that it asks, it goes on at
+ * the next.
  *
  * Errors: WEFT_CLUSTER, WEFT_ARGUMENT (no name of a cluster).
  *
  * # Safety
  * POINTERS above.
  */
-weft_code weft_watch(weft_watcher **watcher,
-                     const char *cluster,
-                     uint64_t timeout_us);
+weft_code weft_watch(weft_watcher **watcher, const char *cluster, uint64_t timeout_us);
 
 /**
  * Writes the next event to `event`; WEFT_NONE if none comes.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::OnceLock;
 
-use crate::place::{Place, eventually};
+use crate::place::{CALM, Place, eventually};
 use crate::run::built;
 use crate::said::Said;
 
@@ -251,7 +251,10 @@ fn what_c_must_not_pass_is_refused() {
 fn a_polled_member_in_c_makes_no_system_call_and_allocates_nothing() {
     let Some(quiet) = test("quiet") else { return };
     let place = Place::new();
-    let said = place.weft(&format!("run -n 2 --name t -- {quiet} {}", place.path_of("there")));
+    // A suspicion is reported to the node, by a system call.
+    let sizes = "name = \"t\"\nnodes = 2\nrestart.max = 0\n";
+    let file = place.file("c.toml", format!("{sizes}{CALM}"));
+    let said = place.weft(&format!("run {file} -- {quiet} {}", place.path_of("there")));
     assert_says(&said, &["[0] allocations: 0", "[1] allocations: 0"]);
 }
 

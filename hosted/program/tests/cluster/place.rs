@@ -26,6 +26,10 @@ use crate::said::Said;
 /// The longest path of a place that leaves room for the sockets in it.
 const PATH_LEN_MAX: usize = 70;
 
+/// What a cluster file ends with where no slow node must be suspected.
+pub(crate) const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\n\
+                               window_us = 60_000_000\nalarm_us = 30_000_000\n";
+
 /// A runtime directory and what was started in it.
 pub(crate) struct Place {
     path: PathBuf,
@@ -150,8 +154,6 @@ impl Place {
 
     /// As [`Self::up`], a cluster in which no slow node is suspected.
     pub(crate) fn up_calm(&self, nodes: u16) -> (Running, Nodes) {
-        const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
-                            alarm_us = 30_000_000\n";
         self.up(&self.file("calm.toml", format!("name = \"t\"\nnodes = {nodes}\n{CALM}")))
     }
 
