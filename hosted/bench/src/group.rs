@@ -219,9 +219,10 @@ fn among_processes(
         });
         measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    board.note_over();
     // Whatever the root stumbled over, a member that is dead is why.
-    measured.map_err(|error| others.lost().unwrap_or(error))
+    let measured = measured.map_err(|error| others.lost().unwrap_or(error));
+    board.note_over();
+    measured
 }
 
 /// Each member is a thread.

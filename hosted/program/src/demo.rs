@@ -213,7 +213,9 @@ impl Story {
             summary.note_recovery(act, Recovery::new(act, &collector.flow, began_ns));
         }
         summary.note_survivors(&acts);
-        summary.note_tree(acts.into_iter().find_map(|act| act.tree));
+        if self.nodes.cluster().group.count > 0 {
+            summary.note_tree(acts.into_iter().find_map(|act| act.tree));
+        }
         summary.note_streams(&collector, &ends, inbox.redelivered());
         Ok(collector.flow)
     }

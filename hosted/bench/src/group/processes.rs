@@ -17,10 +17,12 @@ use super::{Setting, wait};
 use crate::error::BenchError;
 use crate::host;
 use crate::phase::{FromWriter, PATIENCE, SOCKET_FD};
-use weft::packet::Socket;
+use weft::packet::{PacketError, Socket};
 use weft::process::{Liveness, Pidfd, Spawn, Spawned, adopt_inherited};
 use weft::shm::{Grant, NodeMemory, Segment};
 
+/// How long the root may measure behind the last word.
+const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a member may take to end when its socket has closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a member that has failed may take to die.
@@ -172,5 +174,12 @@ fn serve(socket: &Socket) -> Result<(), BenchError> {
         host::take_processor(usize::from(me));
     }
     socket.send(&FromWriter::Ready, &[], PATIENCE)?;
-    member.serve(&board)
+    member.serve(&board)?;
+    // One that stops in the middle is removed, and lives on: the root watches for a process that is
+    // dead. It closes the socket at the end.
+    match socket.recv::<ToMember>(WORD_TIMEOUT) {
+        Ok(_) => Err(BenchError::OutOfStep("a word behind the last")),
+        Err(PacketError::Closed) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -13,6 +13,7 @@ use super::failure::{Failure, lacking};
 use super::output::Output;
 use crate::demo::{self, Input, Shown};
 use crate::doctor;
+use weft::cluster::FabricKind;
 use weft::explain::Code;
 
 /// Arguments of `weft demo`.
@@ -40,6 +41,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let draft = arguments.svg.as_deref().map(Draft::begin).transpose()?;
     let mut cluster = demo::cluster();
     arguments.fabric.apply_to_all(&mut cluster)?;
+    if cluster.fabric == FabricKind::Verbs {
+        // Without the tree broadcast: no test shows groups over devices.
+        cluster.group.count = 0;
+    }
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -50,7 +50,8 @@ impl Director {
         let (mut client, before) =
             self.nodes.await_that("the next node to fail does not take part", aim)?;
         let node = client.rank();
-        let is_forwarder = strike == Strike::Node;
+        let has_group = self.nodes.cluster().group.count > 0;
+        let is_forwarder = strike == Strike::Node && has_group;
         let begin = || TreeBroadcast::begin(&self.nodes, node, &self.text, &self.traffic);
         let tree = is_forwarder.then(begin).transpose()?;
         let at_ns = now_ns();
