@@ -350,6 +350,10 @@ typedef enum {
      * The source has no room for one more receive that waits.
      */
     WEFT_RECEIVED_NO_SPACE = 12,
+    /**
+     * The host could not hand it over; it stays at its source.
+     */
+    WEFT_RECEIVED_NOT_HANDED_OVER = 13,
 } weft_received;
 
 /**

@@ -91,6 +91,8 @@ pub enum weft_received {
     WEFT_RECEIVED_STEP_OVER = 11,
     /// The source has no room for one more receive that waits.
     WEFT_RECEIVED_NO_SPACE = 12,
+    /// The host could not hand it over; it stays at its source.
+    WEFT_RECEIVED_NOT_HANDED_OVER = 13,
 }
 
 /// Something that a member learns of its cluster. A field that its kind does not name is 0.
@@ -215,6 +217,7 @@ fn ended(request: u32, outcome: &Received) -> weft_event {
         Received::TooLarge => received::WEFT_RECEIVED_TOO_LARGE,
         Received::StepOver => received::WEFT_RECEIVED_STEP_OVER,
         Received::NoSpace => received::WEFT_RECEIVED_NO_SPACE,
+        Received::NotHandedOver => received::WEFT_RECEIVED_NOT_HANDED_OVER,
     };
     let shape = match outcome {
         Received::Mismatch(shape) => weft_shape::of(shape),

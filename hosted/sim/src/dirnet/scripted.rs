@@ -100,7 +100,7 @@ impl<'p> ScriptLab<'p> {
         let (tasks, votes) = (tasks.collect(), BTreeMap::new());
         let mut lab =
             Self { net, program, tasks, acting, parcels, votes, rough: None, boots, begin, events };
-        lab.follow_votes(Vec::new());
+        lab.follow_votes(&[]);
         lab
     }
 
@@ -115,7 +115,7 @@ impl<'p> ScriptLab<'p> {
         self.net.run_until(self.net.now + MS);
         self.follow_nodes();
         let arrived = self.follow_net();
-        self.follow_votes(arrived);
+        self.follow_votes(&arrived);
         let now = Instant(self.net.now);
         let mut changed = Vec::new();
         for (number, task) in &mut self.tasks {

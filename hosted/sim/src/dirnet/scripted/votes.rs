@@ -73,7 +73,7 @@ impl ScriptLab<'_> {
     }
 
     /// What the messages of the last millisecond, and the time, have come to.
-    pub(super) fn follow_votes(&mut self, arrived: Vec<Arrived>) {
+    pub(super) fn follow_votes(&mut self, arrived: &[Arrived]) {
         if self.program.code().header().nversions == 0 {
             return;
         }
