@@ -76,6 +76,13 @@ impl<const PEERS: usize> Keys<PEERS> {
         }
     }
 
+    /// A new life of `peer` is counted: its key is agreed on again (N-19).
+    pub(super) fn forget(&mut self, peer: Peer) {
+        if let Some(known) = self.public.get_mut(peer.index()) {
+            *known = None;
+        }
+    }
+
     /// Replaces the signature of a whole slot, for tests in which an origin lies. The caller
     /// computes the checksum: [`seal`](crate::wire::broadcast::seal).
     ///

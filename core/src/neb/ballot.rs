@@ -56,6 +56,8 @@ pub(super) struct Ballot {
     pub(super) exposed: Option<Exposed>,
     pub(super) voted: PeerSet,
     pub(super) reading: PeerSet,
+    /// Those whose read under way is of a life that is not counted any more.
+    stale: PeerSet,
     pub(super) pausing: PeerSet,
     pub(super) unknown: PeerSet,
     /// Signed form: replayers whose copy was the same once.
@@ -82,6 +84,31 @@ impl Ballot {
     /// The number of the message voted on; zero when there is none.
     pub(super) fn seq(&self) -> u64 {
         self.exposed.as_ref().map_or(0, Exposed::seq)
+    }
+
+    /// A new life of `replayer` is counted: the votes of the earlier one are void (N-16).
+    pub(super) fn forget(&mut self, replayer: Peer) {
+        let sets = [
+            &mut self.voted,
+            &mut self.pausing,
+            &mut self.unknown,
+            &mut self.seen,
+            &mut self.silent,
+            &mut self.denying,
+            &mut self.broken,
+        ];
+        sets.into_iter().for_each(|set| set.remove(replayer));
+        if self.reading.contains(replayer) {
+            self.stale.insert(replayer);
+        }
+    }
+
+    /// The read of `replayer` has ended. Whether it was of the life that is counted.
+    pub(super) fn handle_end(&mut self, replayer: Peer) -> bool {
+        self.reading.remove(replayer);
+        let is_stale = self.stale.contains(replayer);
+        self.stale.remove(replayer);
+        !is_stale
     }
 
     /// The replayers among `voters` to read next.

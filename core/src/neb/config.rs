@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::Membership;
+use super::map::Shown;
 use crate::fabric::Layout;
 use crate::ids::PeerSet;
 use crate::time::Duration;
@@ -232,10 +233,10 @@ impl Config {
         self.votes_len() + self.0.peers as u64 * self.progress_len() as u64
     }
 
-    /// Bytes of one member's progress: two cells for each origin, written alternately, so that one
-    /// of them is whole at any time.
+    /// Bytes of one member's progress: two cells for each of its numbers, written alternately, so
+    /// that one of them is whole at any time.
     pub(super) const fn progress_len(&self) -> u32 {
-        self.0.peers as u32 * 2 * CELL_LEN as u32
+        (Shown::Open.place(self.0.peers).0 as u32 + 1) * 2 * CELL_LEN as u32
     }
 }
 
@@ -273,7 +274,7 @@ mod tests {
     fn four_members_with_slots_of_128_bytes_register_less_than_4_mib() {
         let config = Config::new(SIZES).unwrap();
         assert_eq!(config.stride(), 128);
-        assert_eq!(config.registered_len(), 1_114_752);
+        assert_eq!(config.registered_len(), 1_116_192);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One member: origin of its own messages, replayer and voter for those of all others.
 
+mod lives;
 mod replay;
 #[cfg(feature = "signed")]
 mod signed;
@@ -12,20 +13,22 @@ use super::authority::Keys;
 use super::ballot::Ballot;
 use super::config::{Config, SLOT_LEN_MAX};
 use super::exposed::Exposed;
-use super::map::{Map, Regions};
+use super::life::{base, number_in_life};
+use super::map::{Map, Regions, Shown};
 use super::membership::{Members, Membership};
-use super::mutants::OVERRUN_WINDOW;
+use super::mutants::{ANY_LIFE, OVERRUN_WINDOW};
 use super::origin::Origin;
 use super::outcome::{BroadcastError, Counters, Standing};
 use super::own_copy::OwnCopy;
 use super::stream::{Found, Stream, earlier};
-use super::window::{News, Window, read_progress};
+use super::window::{News, Window, read_shown};
 use super::work::Errand;
 use crate::decision::{Decision, RemoveError};
 use crate::fabric::{Completion, Fabric, PostError};
-use crate::ids::{Peer, PeerSet};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::time::Instant;
 use crate::wire::broadcast::{Form, Header};
+use lives::Joining;
 
 /// The broadcast of one member: up to `PEERS` members, with votes on up to `DEPTH` slots of each at
 /// a time.
@@ -35,6 +38,11 @@ use crate::wire::broadcast::{Form, Header};
 pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     map: Map,
     members: Members,
+    /// By member: the life that is counted, or the last one that was removed; zero for one that was
+    /// never away.
+    lives: [Incarnation; PEERS],
+    /// While the own life is not open.
+    joining: Option<Joining<PEERS>>,
     /// The peers to which the last post did not fail.
     reachable: PeerSet,
     origin: Origin<PEERS>,
@@ -68,20 +76,23 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let map = Map { config, regions };
         let me = fabric.me();
         let mut own = OwnCopy::new();
-        let delivered = |origin| read_progress(fabric, &map, map.progress(), origin);
+        let delivered = |origin| read_shown(fabric, &map, map.progress(), Shown::Delivered(origin));
         let origin = Origin::attach(fabric, &map, delivered(me), own.clear());
         let mut streams = core::array::from_fn(|_| Stream::<DEPTH>::new(0));
         for (peer, stream) in (0..config.peers()).map(Peer).zip(&mut streams) {
             *stream = Stream::new(delivered(peer));
+            stream.behind = read_shown(fabric, &map, map.progress(), Shown::Behind(peer));
             if peer == me {
                 stream.next = origin.last() + 1;
                 continue;
             }
             find_exposed(fabric, &map, peer, stream, own.clear());
         }
-        Self {
+        let mut neb = Self {
             map,
             members: Members::all(me, config.peers()),
+            lives: [Incarnation(0); PEERS],
+            joining: None,
             reachable: PeerSet::EMPTY,
             origin,
             streams,
@@ -92,7 +103,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             counters: Aside(Counters::default()),
             #[cfg(feature = "signed")]
             keys: Aside(None),
-        }
+        };
+        neb.find_lives(fabric);
+        neb
     }
 
     /// The members that take part, this one included.
@@ -125,6 +138,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         Some(Standing {
             seen: stream.next - 1,
             delivered: stream.delivered,
+            behind: stream.behind,
             settled: self.window.settled(&self.members, origin, stream.delivered),
             conflicts: stream.conflicts,
             damaged: if stream.is_damaged() { Some(self.members.me) } else { torn },
@@ -136,6 +150,10 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     pub fn has_room(&self) -> bool {
         let me = self.members.me;
         let next = self.origin.last() + 1;
+        // The numbers of this life are used up, or it is not open.
+        if number_in_life(next) == 0 || !self.is_open() {
+            return false;
+        }
         let Some(reused) = next.checked_sub(u64::from(self.map.config.slots())) else {
             return true;
         };
@@ -215,6 +233,21 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.flush(fabric);
+        self.open(fabric);
+        if self.is_open() {
+            self.poll_streams(fabric, now);
+        }
+        self.window.want(self.unheard());
+        for peer in self.window.to_ask(now).without(self.unreachable()).iter() {
+            match self.window.ask(fabric, &self.map, peer) {
+                Ok(()) => self.counters.0.progress_reads += 1,
+                Err(error) => self.note_refusal(peer, error),
+            }
+        }
+    }
+
+    /// Accepts what origins have sent, and asks for votes.
+    fn poll_streams(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for origin in self.others() {
             let mut found = Found::Message;
             while found == Found::Message {
@@ -226,12 +259,6 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             stream.resume(&self.map, now);
             if self.streams[origin.index()].asks {
                 self.ask(fabric, origin);
-            }
-        }
-        for peer in self.window.to_ask(now).without(self.unreachable()).iter() {
-            match self.window.ask(fabric, &self.map, peer) {
-                Ok(()) => self.counters.0.progress_reads += 1,
-                Err(error) => self.note_refusal(peer, error),
             }
         }
     }
@@ -296,6 +323,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.reachable.insert(peer);
         // A ring holds no more, and no member is further behind.
         let oldest = self.origin.last().saturating_sub(u64::from(self.map.config.slots()));
+        let oldest = oldest.max(base(self.lives[self.members.me.index()]));
         let shown = self.window.shown(peer, self.members.me);
         self.origin.restart(peer, shown.max(oldest));
         self.note_heads(self.map.config.lag());
@@ -305,7 +333,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 
     /// Executes the decision to remove a member: fences it; pending messages then need the votes of
-    /// the remaining members only. Idempotent within its term.
+    /// the remaining members only. Idempotent within its term. A decision about lives before the
+    /// one that is counted changes nothing and fences no peer (N-18).
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.
@@ -317,8 +346,12 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if self.map.config.membership() == Membership::Fixed {
             return Err(RemoveError::Fixed);
         }
+        let Decision { removed, last, .. } = decision;
+        if last < self.life(removed) && !ANY_LIFE.is_planted() {
+            return Ok(());
+        }
         decision.fence(fabric, self.map.config.peers(), &mut self.members.term)?;
-        self.drop_member(decision.removed);
+        self.drop_member(removed, last);
         Ok(())
     }
 
@@ -352,19 +385,16 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
 
     fn handle_progress(&mut self, fabric: &impl Fabric, now: Instant, completion: &Completion) {
         let peer = completion.peer;
-        self.window.handle_end(peer);
-        let news = match completion.outcome {
-            Ok(_) => self.window.hear(fabric, &self.map, peer),
-            Err(_) => News::None,
-        };
+        let is_present = self.window.handle_end(peer);
+        let mut news = News::None;
+        if is_present && completion.outcome.is_ok() {
+            news = self.window.hear(fabric, &self.map, peer);
+            if self.note_counted(fabric, peer) == News::Some {
+                news = News::Some;
+            }
+        }
         self.window.pause(peer, now, self.map.config.retry(), news);
         self.note_heads(self.map.config.lag());
-    }
-
-    fn drop_member(&mut self, peer: Peer) {
-        self.members.live.remove(peer);
-        self.reachable.remove(peer);
-        self.window.forget(peer);
     }
 }
 

@@ -6,7 +6,8 @@
 //! landing   votes, then progresses       no remote access
 //!           [origin][seq mod depth][replayer], one slot each: one place per read under way
 //!           [peer], one whole progress each
-//! progress  two cells for each origin    remote reads by all, written by the member itself
+//! progress  two cells for each origin,   remote reads by all, written by the member itself
+//!           each member's life, own state
 //! ```
 //!
 //! `bcast[me]` holds an origin's own messages: its writes are posted from there, and its next
@@ -15,7 +16,7 @@
 use super::config::Config;
 use super::mutants::{FOREIGN_WRITER, SHARED_LANDING};
 use crate::fabric::{Access, At, Layout, LayoutError, Region, RegionSpec};
-use crate::ids::{Peer, PeerSet};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::wire::CELL_LEN;
 use crate::wire::broadcast::Stamp;
 
@@ -26,6 +27,31 @@ pub struct Regions {
     replay: Region,
     landing: Region,
     progress: Region,
+}
+
+/// One number that a member shows to all others, in two cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The last message of that origin which it delivered.
+    Delivered(Peer),
+    /// The life of that member which it counts (N-16); of itself, its own.
+    Counted(Peer),
+    /// The last message of that origin before those that it hands out.
+    Behind(Peer),
+    /// Its own life, once that is open (N-17).
+    Open,
+}
+
+impl Shown {
+    /// Its place among the numbers of one of `peers` members, which its cells carry as well.
+    pub(super) const fn place(self, peers: u16) -> Peer {
+        match self {
+            Self::Delivered(origin) => origin,
+            Self::Counted(member) => Peer(peers + member.0),
+            Self::Behind(origin) => Peer(2 * peers + origin.0),
+            Self::Open => Peer(3 * peers),
+        }
+    }
 }
 
 /// Computes every address from the sizes and the regions.
@@ -99,6 +125,19 @@ impl Config {
     pub const fn shown_at(&self, regions: &Regions, origin: Peer, delivered: u64) -> At {
         Map::cell(At { region: regions.progress, offset: 0 }, origin, delivered)
     }
+
+    /// Where every member shows that it counts `life` of `member`, as the progress of the place
+    /// that is returned beside the address.
+    #[must_use]
+    pub const fn counted_at(
+        &self,
+        regions: &Regions,
+        member: Peer,
+        life: Incarnation,
+    ) -> (At, Peer) {
+        let place = Shown::Counted(member).place(self.peers());
+        (Map::cell(At { region: regions.progress, offset: 0 }, place, life.0 as u64), place)
+    }
 }
 
 impl Regions {
@@ -155,10 +194,10 @@ impl Map {
         At { region: self.regions.progress, offset: 0 }
     }
 
-    /// The two cells for `origin`, in a progress that begins at `start`; `turn` is what was
-    /// delivered.
-    pub(super) const fn cell(start: At, origin: Peer, turn: u64) -> At {
-        let cell = origin.0 as u32 * 2 + (turn & 1) as u32;
+    /// The two cells of the number in `place`, in a progress that begins at `start`; `turn` is
+    /// what it has become.
+    pub(super) const fn cell(start: At, place: Peer, turn: u64) -> At {
+        let cell = place.0 as u32 * 2 + (turn & 1) as u32;
         At { region: start.region, offset: start.offset + cell * CELL_LEN as u32 }
     }
 }

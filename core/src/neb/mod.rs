@@ -31,9 +31,10 @@
 //! that this member exposes; landings for the reads under way; and the progress. All state that
 //! must survive the process is there: [`Neb::attach`] continues where the earlier incarnation
 //! stopped. It delivers nothing twice and broadcasts no second message under a number in use. A
-//! member that lost its memory cannot keep the promise, and must not return as the same member.
+//! member whose memory is new, or that was removed, returns with a new *life* ([`begin_life`],
+//! [`Neb::handle_life`]): other numbers, and deliveries from where all others count it.
 //!
-//! Behaviours N-1 to N-15: `SPEC.md` beside this file.
+//! Behaviours N-1 to N-19: `SPEC.md` beside this file.
 
 mod aside;
 #[cfg(feature = "signed")]
@@ -44,6 +45,7 @@ mod config;
 mod equivocation;
 mod exposed;
 mod judge;
+mod life;
 mod machine;
 mod map;
 mod membership;
@@ -67,6 +69,7 @@ pub use config::{
 };
 #[cfg(feature = "signed")]
 pub use equivocation::{Equivocation, ProofError};
+pub use life::{LIFE_MAX, LifeError, begin_life, number_before, number_in_life};
 pub use machine::Neb;
 pub use map::Regions;
 pub use membership::Membership;

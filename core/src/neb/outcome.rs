@@ -66,6 +66,9 @@ pub struct Standing {
     pub seen: u64,
     /// The last message delivered.
     pub delivered: u64,
+    /// The last message before those that this member delivers: of an earlier life of the origin,
+    /// or before this member returned.
+    pub behind: u64,
     /// The last message that every live member is known to have delivered.
     pub settled: u64,
     /// Slots in conflict.

@@ -23,6 +23,8 @@ pub(super) struct Stream<const DEPTH: usize> {
     pub(super) delivered: u64,
     /// The message that is expected next.
     pub(super) next: u64,
+    /// The last message before those that are handed out here.
+    pub(super) behind: u64,
     ballots: [Ballot; DEPTH],
     /// A ballot has replayers to read.
     pub(super) asks: bool,
@@ -56,6 +58,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         Self {
             delivered,
             next: delivered + 1,
+            behind: 0,
             ballots: core::array::from_fn(|_| Ballot::default()),
             asks: false,
             again_at: None,
@@ -197,6 +200,21 @@ impl<const DEPTH: usize> Stream<DEPTH> {
             }
         }
         None
+    }
+
+    /// Goes on after `delivered`, the last message that is not handed out: what was voted on is
+    /// dropped. The reads under way keep their places until they end.
+    pub(super) fn begin_behind(&mut self, delivered: u64) {
+        (self.behind, self.delivered, self.next) = (delivered, delivered, delivered + 1);
+        (self.conflicts, self.unreported, self.again_at) = (0, 0, None);
+        (self.unfit_until.0, self.damaged.0, self.torn.0) = (None, None, None);
+    }
+
+    /// A new life of `replayer` is counted.
+    pub(super) fn forget(&mut self, replayer: Peer) {
+        self.ballots.iter_mut().for_each(|ballot| ballot.forget(replayer));
+        self.torn.0 = self.torn.0.filter(|torn| *torn != replayer);
+        self.asks = true;
     }
 
     /// Ends the pauses that are over at `now`.

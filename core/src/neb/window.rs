@@ -6,10 +6,10 @@
 //! harm: a slot waits for every other member too.
 
 use super::config::Retry;
-use super::map::Map;
+use super::map::{Map, Shown};
 use super::membership::Members;
 use super::work::Errand;
-use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Work};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
 use crate::wire::{CELL_LEN, Progress};
@@ -22,6 +22,8 @@ pub(super) struct Window<const PEERS: usize> {
     /// The members that seem far behind.
     lagging: PeerSet,
     reading: PeerSet,
+    /// Members whose reads under way are of a life that is not counted any more.
+    stale: PeerSet,
     /// When each may be asked again, and how often it was asked without news.
     again_at: [Instant; PEERS],
     attempts: [u8; PEERS],
@@ -33,6 +35,7 @@ impl<const PEERS: usize> Window<PEERS> {
             shown: [[0; PEERS]; PEERS],
             lagging: PeerSet::EMPTY,
             reading: PeerSet::EMPTY,
+            stale: PeerSet::EMPTY,
             again_at: [Instant(0); PEERS],
             attempts: [0; PEERS],
         }
@@ -60,6 +63,20 @@ impl<const PEERS: usize> Window<PEERS> {
     /// `peer` was removed: it is not waited for.
     pub(super) fn forget(&mut self, peer: Peer) {
         self.lagging.remove(peer);
+    }
+
+    /// A new life of `peer` is counted: of each origin it need not deliver what this member has.
+    pub(super) fn readmit(&mut self, peer: Peer, delivered: [u64; PEERS]) {
+        self.shown[peer.index()] = delivered;
+        self.lagging.remove(peer);
+        if self.reading.contains(peer) {
+            self.stale.insert(peer);
+        }
+    }
+
+    /// The progress of `members` is wanted, however far they are.
+    pub(super) fn want(&mut self, members: PeerSet) {
+        self.lagging = self.lagging.union(members);
     }
 
     /// The members to ask now.
@@ -93,17 +110,22 @@ impl<const PEERS: usize> Window<PEERS> {
         Ok(())
     }
 
-    /// The read of the progress of `peer` has completed or failed.
-    pub(super) fn handle_end(&mut self, peer: Peer) {
+    /// The read of the progress of `peer` has completed or failed. Whether it was of the life that
+    /// is counted.
+    pub(super) fn handle_end(&mut self, peer: Peer) -> bool {
         self.reading.remove(peer);
         self.lagging.remove(peer);
+        let is_stale = self.stale.contains(peer);
+        self.stale.remove(peer);
+        !is_stale
     }
 
     /// Handles the progress of `peer` that was read. Returns whether it is news.
     pub(super) fn hear(&mut self, fabric: &impl Fabric, map: &Map, peer: Peer) -> News {
         let mut news = News::None;
         for origin in (0..map.config.peers()).map(Peer) {
-            let seen = read_progress(fabric, map, map.progress_landing(peer), origin);
+            let seen =
+                read_shown(fabric, map, map.progress_landing(peer), Shown::Delivered(origin));
             let shown = &mut self.shown[peer.index()][origin.index()];
             if seen > *shown {
                 *shown = seen;
@@ -137,28 +159,29 @@ pub(super) enum News {
     Some,
 }
 
-/// The number for `origin` in the progress at `start` of own memory: the later of its two cells,
-/// one of which may be torn.
-pub(super) fn read_progress(
-    fabric: &impl Fabric,
-    map: &Map,
-    start: crate::fabric::At,
-    origin: Peer,
-) -> u64 {
+/// The number `what` in the progress at `start` of own memory: the later of its two cells, one of
+/// which may be torn.
+pub(super) fn read_shown(fabric: &impl Fabric, map: &Map, start: At, what: Shown) -> u64 {
+    let place = what.place(map.config.peers());
     let cell = |turn| {
-        let at = Map::cell(start, origin, turn);
-        debug_assert!(origin.0 < map.config.peers());
+        let at = Map::cell(start, place, turn);
         let mut copy = [0; CELL_LEN];
         fabric.memory().copy_out(at.region, at.offset, &mut copy);
-        let progress = Progress::decode(&copy, origin, |bytes| fabric.crc32c(bytes));
+        let progress = Progress::decode(&copy, place, |bytes| fabric.crc32c(bytes));
         progress.map_or(0, |progress| progress.delivered)
     };
     cell(0).max(cell(1))
 }
 
-/// Shows all members that `delivered` messages of `origin` were delivered.
-pub(super) fn show_progress(fabric: &impl Fabric, map: &Map, origin: Peer, delivered: u64) {
-    let at = Map::cell(map.progress(), origin, delivered);
-    let cell = Progress { origin, delivered }.encode(|bytes| fabric.crc32c(bytes));
+/// Shows all members the number `what`, which has grown by one or was not shown before.
+pub(super) fn show(fabric: &impl Fabric, map: &Map, what: Shown, number: u64) {
+    show_in(fabric, map, what, (number, number));
+}
+
+/// As [`show`], in the cell of that `turn`.
+pub(super) fn show_in(fabric: &impl Fabric, map: &Map, what: Shown, (number, turn): (u64, u64)) {
+    let place = what.place(map.config.peers());
+    let at = Map::cell(map.progress(), place, turn);
+    let cell = Progress { origin: place, delivered: number }.encode(|bytes| fabric.crc32c(bytes));
     fabric.memory().copy_in(at.region, at.offset, &cell);
 }

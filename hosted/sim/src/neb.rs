@@ -140,7 +140,7 @@ impl Broadcasts {
 
 /// The first number: mostly 1, or a few before a field of a work id or the pass wraps.
 fn base(draws: &mut Draws, slots: u32) -> u64 {
-    let wraps = [u64::from(slots) << 24, u64::from(slots) << 32, 1 << 48];
+    let wraps = [u64::from(slots) << 24, u64::from(slots) << 32];
     if draws.chance(3, 4) { 0 } else { draws.pick(&wraps) - draws.between(1, 6) }
 }
 

@@ -2,12 +2,14 @@
 
 use super::super::ballot::{Again, Signed};
 use super::super::judge::{Reading, judge_landed};
+use super::super::map::Shown;
 use super::super::mutants::{
-    DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT, STALE_OWN_COPY,
+    COUNT_LATE, DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT,
+    STALE_OWN_COPY,
 };
 use super::super::outcome::Message;
 use super::super::stream::earlier;
-use super::super::window::show_progress;
+use super::super::window::show;
 use super::Neb;
 use crate::fabric::{Completion, Fabric};
 use crate::ids::Peer;
@@ -27,10 +29,20 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         completion: &Completion,
     ) {
         let map = self.map;
-        let Some(ballot) = self.streams[origin.index()].asked(&map, replayer, which) else {
+        let stream = &mut self.streams[origin.index()];
+        let delivered = stream.delivered;
+        let Some(ballot) = stream.asked(&map, replayer, which) else {
             return;
         };
-        ballot.reading.remove(replayer);
+        let is_present = ballot.handle_end(replayer);
+        // Delivered, or of a life of its origin that is over: the read only held its place.
+        if ballot.seq() <= delivered {
+            return;
+        }
+        if !is_present {
+            self.streams[origin.index()].asks = true;
+            return;
+        }
         let Some(exposed) = &ballot.exposed else { return };
         let reading = match completion.outcome {
             Ok(_) => {
@@ -42,7 +54,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             Err(_) => Reading::Failed,
         };
         if completion.outcome.is_err() && REMOVE_ON_TIMEOUT.is_planted() {
-            return self.drop_member(replayer);
+            return self.drop_member(replayer, self.life(replayer));
         }
         let is_signed = map.config.form() == Form::Signed;
         let reading = match reading {
@@ -132,6 +144,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// incarnation delivers it again.
     pub(super) fn deliver(&mut self, fabric: &impl Fabric, origin: Peer) -> Option<Message<'_>> {
         let map = self.map;
+        if COUNT_LATE.is_planted() {
+            self.members.live = self.members.live.union(self.returned());
+        }
         let stream = &mut self.streams[origin.index()];
         let seq = stream.delivered + 1;
         let whole = match &stream.ballot(&map, seq).exposed {
@@ -155,7 +170,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let removed = self.members.live.count() < u32::from(map.config.peers());
         if !(DELIVER_AGAIN.is_planted() && removed) {
             stream.note_delivered(seq);
-            show_progress(fabric, &map, origin, seq);
+            show(fabric, &map, Shown::Delivered(origin), seq);
         }
         self.counters.0.delivered += 1;
         Some(Message { origin, seq, tag: header.tag, payload })

@@ -41,6 +41,6 @@ fn a_message_costs_the_square_of_the_others_in_operations() {
 #[test]
 fn the_size_of_a_member_is_published() {
     std::println!("Neb<4, 32> is {} bytes", size_of::<Neb<4, 32>>());
-    assert!(size_of::<Neb<4, 32>>() <= 24 << 10);
+    assert!(size_of::<Neb<4, 32>>() <= 26 << 10);
     assert!(size_of::<Neb<7, 32>>() <= 40 << 10);
 }

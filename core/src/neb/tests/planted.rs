@@ -25,7 +25,8 @@ mod judged {
     use std::vec::Vec;
 
     use crate::mutant::{Mutant, plant};
-    use crate::neb::mutants::{EITHER_MUTANTS, MUTANTS};
+    use crate::neb::mutants::{EITHER_MUTANTS, LIFE_MUTANTS, MUTANTS};
+    use crate::neb::tests::lives;
     use crate::neb::tests::tables::guards;
     use crate::neb::tests::traps::{SCENARIOS, Scenario};
 
@@ -53,9 +54,9 @@ mod judged {
 
     #[cfg(feature = "signed")]
     fn signed_subjects() -> Vec<Subject> {
-        use crate::neb::mutants::{CRAFTED_MUTANTS, SIGNED_MUTANTS};
+        use crate::neb::mutants::{CRAFTED_MUTANTS, SIGNED_LIFE_MUTANTS, SIGNED_MUTANTS};
         use crate::neb::tests::signed;
-        let all = SIGNED_MUTANTS.iter().chain(CRAFTED_MUTANTS);
+        let all = SIGNED_MUTANTS.iter().chain(CRAFTED_MUTANTS).chain(SIGNED_LIFE_MUTANTS);
         all.map(|mutant| (mutant, signed::SCENARIOS)).collect()
     }
 
@@ -92,7 +93,8 @@ mod judged {
         let mut survivors = Vec::new();
         let signed = signed_subjects();
         let all = MUTANTS.iter().chain(EITHER_MUTANTS);
-        let subjects = all.map(|mutant| (mutant, SCENARIOS)).chain(signed);
+        let lives = LIFE_MUTANTS.iter().map(|mutant| (mutant, lives::SCENARIOS));
+        let subjects = all.map(|mutant| (mutant, SCENARIOS)).chain(lives).chain(signed);
         for (mutant, scenarios) in subjects {
             plant(Some(mutant));
             let caught: Vec<_> = scenarios

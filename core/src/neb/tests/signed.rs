@@ -18,7 +18,7 @@ const P: Peer = Peer(1);
 const Q: Peer = Peer(2);
 const SESSION: u64 = 77;
 
-const SIGNED: Sizes = Sizes { form: Form::Signed, ..SIZES };
+pub(super) const SIGNED: Sizes = Sizes { form: Form::Signed, ..SIZES };
 
 #[cfg(feature = "mutants")]
 /// By name, what must hold.
@@ -31,6 +31,7 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("another origin's message", another_origins_message),
     ("another pass", another_pass),
     ("another place", another_place),
+    ("votes of an earlier life", super::lives::votes_of_an_earlier_life),
 ];
 
 fn key(peer: Peer) -> SigningKey {

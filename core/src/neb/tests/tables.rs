@@ -6,8 +6,9 @@ const SCENARIOS: &str = include_str!("../tests.rs");
 const MUTANTS: &str = include_str!("../mutants.rs");
 
 /// The tests' modules, by name.
-const MODULES: [(&str, &str); 7] = [
+const MODULES: [(&str, &str); 8] = [
     ("faces", include_str!("faces.rs")),
+    ("lives", include_str!("lives.rs")),
     ("replayers", include_str!("replayers.rs")),
     ("restarts", include_str!("restarts.rs")),
     ("schedules", include_str!("schedules.rs")),
@@ -17,7 +18,7 @@ const MODULES: [(&str, &str); 7] = [
 ];
 
 /// The scenarios of the specification in its order: the beginning of each row's first cell.
-const CALLED_FOR: [&str; 12] = [
+const CALLED_FOR: [&str; 13] = [
     "all correct",
     "m to one half",
     "equivocate, then die",
@@ -30,11 +31,14 @@ const CALLED_FOR: [&str; 12] = [
     "ten wraps",
     "queue depths",
     "completions reordered",
+    "a member returns",
 ];
 
 /// The traps of the specification's table.
-const TRAPS: [&str; 13] =
-    ["U3", "U5", "U6", "U8", "S3", "S4", "S5", "S6", "T1", "T2", "T3", "T4", "T5"];
+const TRAPS: [&str; 20] = [
+    "U3", "U5", "U6", "U8", "S3", "S4", "S5", "S6", "T1", "T2", "T3", "T4", "T5", "L1", "L2", "L3",
+    "L4", "L5", "L6", "L7",
+];
 
 /// The rows of the table in a file's header, each as its cells.
 fn rows(file: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
