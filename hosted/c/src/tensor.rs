@@ -162,7 +162,6 @@ fn room<T>(
 ///
 /// # Safety
 /// POINTERS above.
-#[expect(clippy::too_many_arguments, reason = "a name, a tensor and where they go")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weft_send(
     member: *mut weft_member,
