@@ -221,6 +221,17 @@ fn rl1_the_phase_that_a_task_reports_is_news_and_ends_with_its_process() {
 
 const VERSIONS: [(&str, u16); 4] = [("north", 0), ("actuator", 0), ("south", 1), ("east", 2)];
 
+/// The example, with rounds that wait for every version as long as it takes.
+fn up_to_vote(place: &Place) -> (Running, Nodes) {
+    let cluster = file(place, "voting.rl", &VERSIONS);
+    let script = fs::read_to_string(place.path_of("voting.rl")).expect("the example");
+    place.file("voting.rl", script.replace("50 MS", "1000 S"));
+    let (up, nodes) = place.up(&cluster);
+    let runs = |(name, node): &(&str, u16)| task_called(&nodes, name, *node).pid.is_some();
+    eventually("all run", || VERSIONS.iter().all(runs));
+    (up, nodes)
+}
+
 fn vote(nodes: &Nodes, (task, node): (&str, u16), round: u32, number: i64) {
     nodes.client(node).vote(task, round, Vote::Number(number)).expect("the vote stands");
 }
@@ -241,10 +252,7 @@ fn task_called(nodes: &Nodes, name: &str, node: u16) -> TaskStatus {
 #[test]
 fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
     let place = Place::new();
-    let (_up, nodes) = up_with(&place, "voting.rl", &VERSIONS);
-    eventually("all run", || {
-        VERSIONS.iter().all(|(it, at)| task_called(&nodes, it, *at).pid.is_some())
-    });
+    let (_up, nodes) = up_to_vote(&place);
     vote(&nodes, ("north", 0), 1, 41);
     place.weft("vote --task south --node 1 --round 1 --number 97 --name t").done();
     place.weft("vote --task east --node 2 --round 1 --number 43 --name t").done();
@@ -264,6 +272,8 @@ fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
     vote(&nodes, ("south", 1), 2, 7);
     place.weft("inject kill 0 --name t").done();
     vote(&nodes, ("east", 2), 2, 7);
+    let north = || nodes.client(0).vote("north", 2, Vote::Number(97));
+    eventually("the next component takes a vote", || north().is_ok());
     eventually("round 2 has an outcome", || outcome(&nodes, 2).is_some());
     assert_eq!(outcome(&nodes, 2).expect("an outcome").value, Some(Vote::Number(7)));
 }
@@ -271,10 +281,7 @@ fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
 #[test]
 fn rl10_votes_that_cannot_count_are_refused_with_their_cause_and_cure() {
     let place = Place::new();
-    let (_up, nodes) = up_with(&place, "voting.rl", &VERSIONS);
-    eventually("all run", || {
-        VERSIONS.iter().all(|(it, at)| task_called(&nodes, it, *at).pid.is_some())
-    });
+    let (_up, nodes) = up_to_vote(&place);
     vote(&nodes, ("north", 0), 3, 41);
     vote(&nodes, ("north", 0), 3, 41);
     for (arguments, (status, code), cause) in [
