@@ -1,14 +1,18 @@
-//! Long copies between mappings and private memory, by the processor's own instruction.
+//! Long copies between mappings and private memory, sixteen bytes at a time.
 //!
-//! Relaxed loads and stores move eight bytes each, and no compiler joins them: a third of memcpy's
-//! speed at 4 KiB and three quarters at 1 MiB. A block of a group, or a part of a tensor, is as
-//! long as that. A reader judges what it has copied by a completion, never by its own look at bytes
-//! that are still arriving (F-3), so the order within the copy is free.
+//! Relaxed loads and stores move eight bytes each, and no compiler joins them: 30 GB/s, where
+//! vector registers move 49 within a cache. The processor's string move is as fast where both
+//! ends lie alike in their lines, and 3.5 GB/s where they differ by eight bytes (Zen 4), as a
+//! payload behind a header does. A reader judges what it has copied by a completion, never by its
+//! own look at bytes that are still arriving (F-3), so the order within the copy is free.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// From how many words on the instruction is faster than a loop: below, its start costs as much.
+/// From how many words on it is worth a call.
 const WORDS_MIN: usize = 256;
+/// Words that the loop moves at a time.
+#[cfg(target_arch = "x86_64")]
+const LINE_WORDS: usize = 8;
 
 /// Copies `from` to `to`, words that others may read and write meanwhile; whether it did.
 ///
@@ -61,31 +65,61 @@ unsafe fn move_words(to: *mut u8, from: *const u8, count: usize) -> bool {
     // SYNC: words-publish. What was stored before is seen no later than what is copied here.
     fence(Ordering::Release);
     // SAFETY: as this function demands.
-    let is_copied = unsafe { move_string(to, from, count * size_of::<u64>()) };
+    let is_copied = unsafe { move_vectors(to, from, count) };
     // SYNC: words-publish. What is loaded behind this is at least as new as what was copied.
     fence(Ordering::Acquire);
     is_copied
 }
 
 /// # Safety
-/// `len` bytes must be mapped at both places during the call, and be writable at `to`. Bytes that
+/// So many words must be mapped at both places during the call, and be writable at `to`. Bytes that
 /// Rust reads or writes meanwhile must be atomics.
 #[cfg(target_arch = "x86_64")]
-unsafe fn move_string(to: *mut u8, from: *const u8, len: usize) -> bool {
-    // SAFETY: the bytes are mapped and writable, as demanded. Other threads and processes may write
+unsafe fn move_vectors(to: *mut u8, from: *const u8, count: usize) -> bool {
+    // SAFETY: the words are mapped and writable, as demanded. Other threads and processes may write
     // shared ones meanwhile: Rust's memory model makes that undefined for its own non-atomic
-    // accesses, of which there is none here. The instruction's accesses are the processor's, each
-    // of at least a byte, which is all that F-3 promises of a write or read. As assembly that may
-    // touch any memory it is not moved over the fences around it, and the processor lets no store
-    // behind it overtake its stores (Intel SDM 3A, 9.2.4: fast strings). The direction flag is
-    // clear at every entry of assembly (Rust reference).
+    // accesses, of which there is none here. The accesses are the processor's, each of at least a
+    // byte, which is all that F-3 promises of a write or read. As assembly that may touch any
+    // memory it is not moved over the fences around it, and the processor keeps the order of its
+    // stores.
     unsafe {
         std::arch::asm!(
-            "rep movsb",
-            inout("rcx") len => _,
-            inout("rdi") to => _,
-            inout("rsi") from => _,
-            options(nostack, preserves_flags),
+            "test {lines}, {lines}",
+            "jz 3f",
+            "2:",
+            "movdqu {a}, [{from}]",
+            "movdqu {b}, [{from} + 16]",
+            "movdqu {c}, [{from} + 32]",
+            "movdqu {d}, [{from} + 48]",
+            "movdqu [{to}], {a}",
+            "movdqu [{to} + 16], {b}",
+            "movdqu [{to} + 32], {c}",
+            "movdqu [{to} + 48], {d}",
+            "add {from}, 64",
+            "add {to}, 64",
+            "sub {lines}, 1",
+            "jnz 2b",
+            "3:",
+            "test {words}, {words}",
+            "jz 5f",
+            "4:",
+            "mov {word}, [{from}]",
+            "mov [{to}], {word}",
+            "add {from}, 8",
+            "add {to}, 8",
+            "sub {words}, 1",
+            "jnz 4b",
+            "5:",
+            lines = inout(reg) count / LINE_WORDS => _,
+            words = inout(reg) count % LINE_WORDS => _,
+            to = inout(reg) to => _,
+            from = inout(reg) from => _,
+            word = out(reg) _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack),
         );
     }
     true
@@ -94,7 +128,7 @@ unsafe fn move_string(to: *mut u8, from: *const u8, len: usize) -> bool {
 /// # Safety
 /// None is needed.
 #[cfg(not(target_arch = "x86_64"))]
-const unsafe fn move_string(_to: *mut u8, _from: *const u8, _len: usize) -> bool {
+const unsafe fn move_vectors(_to: *mut u8, _from: *const u8, _count: usize) -> bool {
     false
 }
 
@@ -121,14 +155,17 @@ mod tests {
 
     #[test]
     fn long_runs_of_private_bytes_go_in_and_come_out() {
-        let bytes: Vec<u8> = (0..8 * WORDS_MIN).map(|at| at as u8).collect();
-        let words: Vec<_> = (0..WORDS_MIN + 2).map(|_| AtomicU64::new(u64::MAX)).collect();
-        let (range, mut out) = (1..=WORDS_MIN, vec![0; bytes.len()]);
-        let is_copied = copy_in(&words[range.clone()], &bytes);
-        assert_eq!(copy_out(&mut out, &words[range]), is_copied);
-        assert_eq!(out == bytes, is_copied);
-        let ends = [&words[0], &words[WORDS_MIN + 1]];
-        assert!(ends.iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX));
+        // Whole lines, and up to seven words behind them.
+        for count in WORDS_MIN..WORDS_MIN + 8 {
+            let bytes: Vec<u8> = (0..8 * count).map(|at| (at % 251) as u8).collect();
+            let words: Vec<_> = (0..count + 2).map(|_| AtomicU64::new(u64::MAX)).collect();
+            let (range, mut out) = (1..=count, vec![0; bytes.len()]);
+            let is_copied = copy_in(&words[range.clone()], &bytes);
+            assert_eq!(copy_out(&mut out, &words[range]), is_copied);
+            assert_eq!(out == bytes, is_copied);
+            let ends = [&words[0], &words[count + 1]];
+            assert!(ends.iter().all(|word| word.load(Ordering::Relaxed) == u64::MAX));
+        }
     }
 
     #[test]
