@@ -5,8 +5,11 @@
 //! ```
 //!
 //! The liar is an origin and a replayer: it writes any bytes into its ring at the others and into
-//! all of its own memory, slots that are whole among them. Nothing may panic. The two members never
-//! deliver different messages under one number, and what they deliver of each other was broadcast.
+//! all of its own memory, slots that are whole among them, and it returns with later lives, which the
+//! members count at different times. Nothing may panic. The two members never deliver different
+//! messages under one number, and what they deliver of each other was broadcast.
+
+use std::collections::BTreeMap;
 
 use weft_core::checksum::crc32c;
 use weft_core::fabric::loopback::{Loopback, Net};
@@ -14,7 +17,9 @@ use weft_core::fabric::{
     At, Completion, CompletionFlags, Fabric, Layout, Memory, Op, Region, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
-use weft_core::neb::{Config, Keys, Membership, Neb, Outcome, Regions, Retry, SigningKey, Sizes};
+use weft_core::neb::{
+    Config, Keys, Membership, Neb, Outcome, Regions, Retry, SigningKey, Sizes, number_before,
+};
 use weft_core::time::{Duration, Instant};
 use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, Stamp, seal};
 
@@ -24,8 +29,6 @@ const SLOTS: u32 = 2;
 const FIRST: Incarnation = Incarnation(1);
 const MEMBERS: [Peer; 2] = [Peer(0), Peer(1)];
 const LIAR: Peer = Peer(2);
-/// Messages that are remembered.
-const SEQS: usize = 64;
 
 type Member<'net> = (Loopback<'net, PEERS, WORDS>, Box<Neb<PEERS, 2>>);
 
@@ -38,7 +41,7 @@ struct World<'net> {
     now: Instant,
     /// What was broadcast by each member, and what the first receiver of each has delivered.
     broadcast: [u64; 2],
-    agreed: [[Option<Vec<u8>>; SEQS]; PEERS],
+    agreed: BTreeMap<(Peer, u64), Vec<u8>>,
 }
 
 fn key(peer: Peer) -> SigningKey {
@@ -78,7 +81,7 @@ impl<'net> World<'net> {
             (0..3).map(Peer).filter(|peer| *peer != me).for_each(|peer| neb.handle_admitted(peer));
             (fabric, neb)
         });
-        let agreed = std::array::from_fn(|_| std::array::from_fn(|_| None));
+        let agreed = BTreeMap::new();
         Self { config, regions, net, members, liar, now: Instant(0), broadcast: [0; 2], agreed }
     }
 
@@ -89,6 +92,7 @@ impl<'net> World<'net> {
             2 => self.show(a, b, bytes),
             3 => self.write(a, u32::from(b), bytes),
             4 => self.tell(a, b, bytes),
+            5 => self.count(a, b),
             _ => self.poll(),
         }
     }
@@ -146,9 +150,18 @@ impl<'net> World<'net> {
 
     /// A message of the liar's at a member.
     fn tell(&mut self, to: u8, seq: u8, bytes: &[u8]) {
-        let at = self.config.written_at(&self.regions, LIAR, u64::from(seq));
-        let slot = self.slot(LIAR, u64::from(seq), bytes);
-        self.post(MEMBERS[usize::from(to % 2)], at, &slot);
+        let to = usize::from(to % 2);
+        let life = self.members[to].1.life(LIAR);
+        let seq = number_before(life).expect("an early life") + u64::from(seq);
+        let at = self.config.written_at(&self.regions, LIAR, seq);
+        let slot = self.slot(LIAR, seq, bytes);
+        self.post(MEMBERS[to], at, &slot);
+    }
+
+    /// A member counts a later life of the liar.
+    fn count(&mut self, member: u8, life: u8) {
+        let (fabric, neb) = &mut self.members[usize::from(member % 2)];
+        neb.handle_life(fabric, LIAR, Incarnation(life.into())).expect("an early life");
     }
 
     fn post(&mut self, to: Peer, at: At, bytes: &[u8]) {
@@ -176,8 +189,8 @@ impl<'net> World<'net> {
                     assert!(seq <= *said, "{seq} of {origin} was never broadcast");
                     assert_eq!(message.payload, seq.to_le_bytes(), "another message");
                 }
-                let Some(agreed) = self.agreed[origin].get_mut(seq as usize) else { continue };
-                let agreed = agreed.get_or_insert_with(|| message.payload.to_vec());
+                let slot = (message.origin, seq);
+                let agreed = self.agreed.entry(slot).or_insert_with(|| message.payload.to_vec());
                 assert_eq!(agreed, message.payload, "{seq} of {origin} is two messages");
             }
         }

@@ -101,6 +101,7 @@ pub const SIGNED_MUTANTS: &[Mutant] = &[
     ANY_ORIGIN,
     ANY_PASS,
     ANY_NUMBER,
+    OLD_VOTES,
 ];
 
 /// The mutant of the signed form that only its scenario detects: the origin chooses messages by
@@ -143,9 +144,6 @@ pub const MUTANTS: &[Mutant] = &[
 /// The mutants of lives, which need a member that returns.
 pub const LIFE_MUTANTS: &[Mutant] =
     &[OLD_NUMBERS, COUNT_LATE, FORGET_COUNTED, DELIVER_UNCOUNTED, UNNAMED, ANY_LIFE];
-
-/// The one that needs signatures as well.
-pub const SIGNED_LIFE_MUTANTS: &[Mutant] = &[OLD_VOTES];
 
 /// The fence whose removal only the model checker detects (`core/tests/loom`): the simulator's
 /// stores are sequentially consistent.

@@ -13,9 +13,9 @@
 //! safety only; in the signed form a liar that stays can only delay windows.
 //!
 //! Where membership is decided, some members, liars or not, are removed when their first
-//! incarnation ends, each in a later term. Deliveries of such a member do not bind the others, and
-//! its next incarnation takes no part. Neither does that of a member whose memory was lost with its
-//! first incarnation.
+//! incarnation ends, each in a later term; of others the memory is lost with it. Deliveries of that
+//! life do not bind the others. The next incarnation begins a second life, which is bound by all
+//! promises, and decisions about the first are repeated.
 
 mod expected;
 mod ledger;
@@ -111,16 +111,21 @@ impl Broadcasts {
         self
     }
 
-    /// Whether a later incarnation of `peer` takes no part: it was removed, or its memory is gone.
-    fn is_out(&self, peer: Peer, incarnation: Incarnation) -> bool {
-        incarnation > Incarnation(1)
-            && (self.doomed.contains(peer) || self.forgetful.contains(peer))
+    /// Members whose first incarnation is a life of its own.
+    fn mortal(&self) -> PeerSet {
+        self.doomed.union(self.forgetful)
     }
 
-    /// Whether the promises hold for `peer` and for its broadcasts.
-    fn is_correct(&self, peer: Peer) -> bool {
-        let is_binding = !self.doomed.contains(peer) && !self.forgetful.contains(peer);
-        !self.liars.contains(peer) && is_binding
+    /// The life of `peer` in that incarnation.
+    fn life(&self, peer: Peer, incarnation: Incarnation) -> Incarnation {
+        let is_later = self.mortal().contains(peer) && incarnation > Incarnation(1);
+        Incarnation(1 + u32::from(is_later))
+    }
+
+    /// Whether the promises hold for that incarnation of `peer`.
+    fn is_correct(&self, peer: Peer, incarnation: Incarnation) -> bool {
+        let is_bound = !self.mortal().contains(peer) || incarnation > Incarnation(1);
+        !self.liars.contains(peer) && is_bound
     }
 
     /// The keys of `me`, which are those of the simulation and not secret.
@@ -218,7 +223,7 @@ impl Protocol for Broadcasts {
             true => orders == 0,
             false => world.memory(peer).word(at) != 0,
         };
-        let is_kept = self.doomed.is_empty() && !self.forgetful.contains(peer);
+        let is_kept = self.mortal().is_empty();
         let stays = self.config.slots() > 1 && is_kept;
         at.region == self.regions.replay() && is_exposed && stays
     }
@@ -252,18 +257,17 @@ impl Protocol for Broadcasts {
 
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
         match change {
-            Membership::Ended(peer, _) if self.doomed.contains(peer) => node.remove(peer, seat),
+            Membership::Ended(peer, Incarnation(1)) if self.doomed.contains(peer) => {
+                node.remove(peer, seat);
+            }
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }
-            // A member that was not joined when the participating incarnation ended learns of the
-            // end from the next one.
-            Membership::Began(peer, incarnation)
-                if self.doomed.contains(peer) && self.is_out(peer, incarnation) =>
-            {
-                node.remove(peer, seat);
+            Membership::Began(peer, incarnation) => {
+                node.admit(self, (peer, incarnation), seat);
+                // The next manager repeats the decisions of the last one.
+                node.remove_again(seat);
             }
-            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
         }
     }
 
@@ -272,23 +276,24 @@ impl Protocol for Broadcasts {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        // With a fixed membership a member whose memory is lost delays everything.
+        // With a fixed membership a member that does not return delays everything; a liar that shows
+        // no life keeps one that returned from opening, and thereby all windows.
         let is_fixed = self.config.membership() == Members::Fixed;
-        let waits = |peer: Peer| {
-            let is_out =
-                nodes[peer.index()].is_none_or(|node| self.is_out(peer, node.incarnation()));
-            is_fixed && is_out
-        };
-        if self.forgetful.iter().any(waits) {
+        let waits = |peer: Peer| is_fixed && nodes[peer.index()].is_none();
+        let is_closed = |node: &&Node| !node.is_open() && !self.liars.contains(node.me());
+        let is_kept_out = !self.liars.is_empty() && nodes.iter().flatten().any(is_closed);
+        if self.forgetful.iter().any(waits) || is_kept_out {
             return Ok(());
         }
         // A dead liar does not answer either. One that is alive delays windows; in the signed form
         // it delays nothing else.
         let answers = |liar: Peer| nodes[liar.index()].is_some() || self.silent.contains(liar);
         let is_promised = self.is_signed() && self.liars.iter().all(answers);
-        let correct = (0..).map(Peer).zip(nodes).filter(|(peer, _)| self.is_correct(*peer));
-        for (peer, node) in correct {
+        for (peer, node) in (0..).map(Peer).zip(nodes) {
             let Some(node) = node else { continue };
+            if !self.is_correct(peer, node.incarnation()) {
+                continue;
+            }
             if self.liars.is_empty() {
                 self.ledger.check_room(peer, node)?;
             }

@@ -110,7 +110,7 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         Refused::Isolated => write!(f, "node {rank} is isolated"),
         Refused::LeftBroadcasts => {
-            write!(f, "node {rank} was removed or restarted, and takes no part in broadcasts")
+            write!(f, "node {rank} has lost its broadcast memory, and takes no part in broadcasts")
         }
         Refused::Group(why) => fmt_group(*rank, why, f),
         Refused::Tensor(why) => tensor::fmt_refused(*rank, why, f),
@@ -326,7 +326,8 @@ impl Explain for ClientError {
                      it again"
                 ),
                 Refused::LeftBroadcasts => {
-                    "broadcast from another node, put and get at this one, or restart the cluster"
+                    "broadcast from another node, and put and get at this one; in a cluster with \
+                     `neb.membership = \"decided\"` it would take part again"
                         .to_owned()
                 }
                 Refused::Group(why) => why.cure(),

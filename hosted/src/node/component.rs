@@ -203,8 +203,9 @@ impl Component {
         let own = OwnMemory::map(plan.layout(), &grant)?;
         let bell = || Bell::open(grant.bell().as_fd());
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
-        let fabric = NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?;
-        let fabric = CutFabric::new(fabric);
+        let fabric =
+            CutFabric::new(NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?);
+        leavers::begin_life(&fabric, &plan, cluster.neb.membership, &identity)?;
         let mut endpoint = Box::new(match signing {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),

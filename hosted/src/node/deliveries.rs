@@ -16,11 +16,13 @@
 //! all origins holds those of which it was handed a message, and waits for those that no other
 //! client holds.
 //!
+//! What an origin broadcast before `behind`, where it or this node returned, is handed to no client.
+//!
 //! A conflict is reported at once to a client that asks for that origin alone. A client that asks
 //! for all of them waits for the other origins, and gets the conflict when no message came.
 
 use weft_core::ids::Peer;
-use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing};
+use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing, number_in_life};
 
 use super::NodeEndpoint;
 use super::control::{
@@ -205,8 +207,9 @@ impl DeliveryLine {
             tracing::warn!(?status, "an origin or a replayer lies");
         }
         self.disputes.push(status);
+        let Standing { behind, .. } = standing(endpoint, origin);
         let first = &mut self.conflicts[origin.index()];
-        if first.is_none_or(|first| status.seq < first.seq) {
+        if first.is_none_or(|first| status.seq < first.seq || first.seq <= behind) {
             *first = Some(status);
         }
     }
@@ -230,8 +233,8 @@ impl DeliveryLine {
     pub(super) fn status(&self, endpoint: &mut NodeEndpoint) -> Vec<OriginStatus> {
         let row = |origin: Peer| {
             let standing = standing(endpoint, origin);
-            let Standing { seen, delivered, conflicts, damaged, .. } = standing;
-            let first_conflict = self.conflicts[origin.index()];
+            let Standing { seen, delivered, behind, conflicts, damaged, .. } = standing;
+            let first_conflict = self.conflicts[origin.index()].filter(|first| first.seq > behind);
             let key = key_of(endpoint, origin);
             let layout = endpoint.broadcast().map(|(broadcast, _)| broadcast.layout().0);
             let (settled, window) = window(standing, layout.map_or(0, |sizes| sizes.slots()));
@@ -267,7 +270,8 @@ impl DeliveryLine {
             if !is_asked_for || self.places.other_holder(origin, client).is_some() {
                 continue;
             }
-            let due = self.places.after_of(origin) + 1;
+            let Standing { behind, .. } = standing(endpoint, origin);
+            let due = self.places.after_of(origin).max(behind) + 1;
             for seq in (due..).take(BURST) {
                 if found.messages.len() >= max || room < longest {
                     return Ok(found);
@@ -287,10 +291,12 @@ impl DeliveryLine {
 
 /// The last message that all members have delivered, and the window behind it. A component that was
 /// just started has not read the others' progress; but an origin reuses a slot only once
-/// all members have delivered its former message.
+/// all members have delivered its former message, and the numbers before those of its life are of
+/// no message that is waited for.
 fn window(standing: Standing, slots: u32) -> (u64, WindowStatus) {
     let Standing { seen, settled, .. } = standing;
-    let settled = settled.max(seen.saturating_sub(slots.into()));
+    let begun = seen - number_in_life(seen);
+    let settled = settled.max(seen.saturating_sub(slots.into())).max(begun);
     (settled, WindowStatus { used: seen.saturating_sub(settled), slots })
 }
 
@@ -354,6 +360,9 @@ fn ranks(nodes: usize) -> impl Iterator<Item = Peer> {
 
 #[cfg(test)]
 mod tests {
+    use weft_core::ids::Incarnation;
+    use weft_core::neb::number_before;
+
     use super::*;
 
     #[test]
@@ -363,5 +372,7 @@ mod tests {
         assert_eq!(window(standing(10, 4), 256), (4, window_of(6)));
         assert_eq!(window(standing(2096, 2096), 256), (2096, window_of(0)));
         assert_eq!(window(standing(2096, 0), 256), (1840, window_of(256)), "not read yet");
+        let begun = number_before(Incarnation(2)).unwrap();
+        assert_eq!(window(standing(begun, 0), 256), (begun, window_of(0)), "nothing sent yet");
     }
 }

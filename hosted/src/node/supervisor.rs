@@ -226,7 +226,7 @@ impl Supervisor {
             events,
             component: None,
             supervision: Supervision::new(Rank(rank)),
-            reach: Reach::new(cluster.nodes),
+            reach: Reach::new(cluster.nodes, cluster.neb.membership),
             program: ProgramRun::default(),
             clients: Clients::listen(&dir.node_socket(usize::from(rank))?)?,
             tasks,

@@ -54,9 +54,9 @@ mod judged {
 
     #[cfg(feature = "signed")]
     fn signed_subjects() -> Vec<Subject> {
-        use crate::neb::mutants::{CRAFTED_MUTANTS, SIGNED_LIFE_MUTANTS, SIGNED_MUTANTS};
+        use crate::neb::mutants::{CRAFTED_MUTANTS, SIGNED_MUTANTS};
         use crate::neb::tests::signed;
-        let all = SIGNED_MUTANTS.iter().chain(CRAFTED_MUTANTS).chain(SIGNED_LIFE_MUTANTS);
+        let all = SIGNED_MUTANTS.iter().chain(CRAFTED_MUTANTS);
         all.map(|mutant| (mutant, signed::SCENARIOS)).collect()
     }
 

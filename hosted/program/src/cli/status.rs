@@ -17,6 +17,7 @@ use weft::node::control::{
     DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
     TimingStatus,
 };
+use weft_core::neb::number_in_life;
 use why::Why;
 
 /// What the columns of the table of broadcasts mean.
@@ -24,7 +25,7 @@ const COLUMNS: &str = "\
 Broadcasts, a line for each node and each origin that it knows. All columns are message numbers
 of that origin:
   seen here  the last that the node has seen, a few past the delivered ones; at the origin, the
-             last that it has broadcast
+             last that it has broadcast; each boot of an origin counts from 1
   delivered  the last that a client received there; at the origin, the same as seen here
   by all     the last that every node has received, as far as this node knows
   window     messages that some node has not received yet, of the most that the origin may have
@@ -347,8 +348,10 @@ fn broadcasts(status: &Survey) -> String {
 fn broadcast_row(rank: u16, row: &OriginStatus, proof: &str) -> String {
     let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, .. } = row;
     let window = format!("{}/{}", row.window.used, row.window.slots);
+    let [broadcast, delivered, settled] =
+        [broadcast, delivered, settled].map(|n| number_in_life(*n));
     let conflict = first_conflict.map_or_else(String::new, |first| {
-        format!(", the first at {} with node {}{proof}", first.seq, first.replayer)
+        format!(", the first at {} with node {}{proof}", number_in_life(first.seq), first.replayer)
     });
     format!(
         "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} {window:>11} \

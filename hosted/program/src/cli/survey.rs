@@ -85,6 +85,16 @@ impl Survey {
         })
     }
 
+    /// What ends a conflict about `node`, for a cure: its next boot has messages of its own.
+    pub(super) fn clears(&self, node: u16) -> String {
+        match self.cluster.neb.membership {
+            Membership::Decided => format!(
+                "`weft isolate {node}`, then `weft release {node}`, begin its broadcasts again"
+            ),
+            Membership::Fixed => "it stays while the membership is \"fixed\"".to_owned(),
+        }
+    }
+
     /// Who takes no part in broadcasts any more, as any node knows.
     pub(super) fn left_broadcasts(&self) -> BTreeSet<u16> {
         let known = self.answered().filter_map(|node| node.dirnet.as_ref());

@@ -1,4 +1,5 @@
-//! Broadcasts go on without a node that the cluster has removed, or wait for it where they must.
+//! Broadcasts go on without a node that the cluster has removed, and with it once it returns; or wait
+//! for it where they must.
 
 use sha2::{Digest as _, Sha256};
 use weft::node::control::NodeState;
@@ -13,40 +14,36 @@ fn long() -> Vec<u8> {
     include_bytes!("../../../../core/src/mailbox/owner.rs").repeat(8)
 }
 
-/// Node 0 broadcasts more than a window, which each of `to` gets.
-fn broadcast(place: &Place, to: &[u16]) {
+/// Node `from` broadcasts more than a window, which each of `to` gets.
+fn broadcast(place: &Place, from: u16, to: &[u16]) {
     let (bytes, file) = (long(), place.file("long.bin", long()));
     let digest: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
-    let line = |node| format!("bcast --neb --receive --node {node} --origin 0 --name t --json");
+    let origin = format!("--origin {from} --name t --json");
+    let line = |node| format!("bcast --neb --receive --node {node} {origin}");
     let listeners: Vec<_> = to.iter().map(|node| place.start(&line(node), "")).collect();
-    let sent = place.weft(&format!("bcast --neb {file} --from 0 --name t --json")).object();
+    let sent = place.weft(&format!("bcast --neb {file} --from {from} --name t --json")).object();
     assert_eq!(sent["sha256"], digest);
     for listener in listeners {
         assert_eq!(listener.wait().object()["sha256"], digest);
     }
 }
 
-/// Whether all of `by` go on without exactly node 3.
-fn await_left(nodes: &Nodes, by: &[u16]) {
-    eventually("node 3 is waited for no more", || {
+/// Waits until all of `by` go on without exactly those `left`.
+fn await_left(nodes: &Nodes, by: &[u16], left: &[u16]) {
+    eventually("who takes part in broadcasts is known", || {
         by.iter().all(|rank| {
             let status = nodes.client(*rank).status().expect("a status");
-            status.dirnet.is_some_and(|dirnet| dirnet.left_broadcasts == [3])
+            status.dirnet.is_some_and(|dirnet| dirnet.left_broadcasts == left)
         })
     });
 }
 
-/// A node that came back for everything else takes no part in broadcasts, and says so.
-fn assert_out(place: &Place) {
-    let refused =
-        place.weft_with("bcast --neb --from 3 --name t --json", "a").refused(17, "standing");
-    assert!(refused.contains("takes no part in broadcasts"), "{refused}");
-    let line = "bcast --neb --receive --node 3 --name t --json";
-    place.weft(line).refused(17, "standing");
-    let refused = place.weft("inject equivocate 3 --name t --json").refused(17, "standing");
-    assert!(refused.contains("takes no part in broadcasts"), "{refused}");
-    place.weft_with("put --name t --from 3 --to 0", "still a member\n").done();
-    assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "still a member\n");
+/// Waits until all count node 3 again, and has it broadcast and receive as the others do.
+fn assert_returned(place: &Place, nodes: &Nodes) {
+    nodes.await_joined();
+    await_left(nodes, &[0, 1, 2, 3], &[]);
+    broadcast(place, 0, &[1, 2, 3]);
+    broadcast(place, 3, &[0, 1, 2]);
 }
 
 #[test]
@@ -55,8 +52,8 @@ fn broadcasts_go_on_without_a_node_that_is_isolated_and_after_it_was_released() 
     let (_up, nodes) = place.up(&place.file("t.toml", FOUR));
     await_manager(&nodes);
     place.weft("isolate 3 --name t --wait 60").done();
-    await_left(&nodes, &[0, 1, 2]);
-    broadcast(&place, &[1, 2]);
+    await_left(&nodes, &[0, 1, 2], &[3]);
+    broadcast(&place, 0, &[1, 2]);
     let shown = place.weft("status --name t").done();
     assert!(shown.contains("node 3 was removed from broadcasts"), "{shown}");
 
@@ -68,20 +65,50 @@ fn broadcasts_go_on_without_a_node_that_is_isolated_and_after_it_was_released() 
             status.restarts > 0 && status.state == NodeState::Running
         });
     }
-    await_left(&nodes, &[0, 1, 2]);
-    broadcast(&place, &[1, 2]);
+    await_left(&nodes, &[0, 1, 2], &[3]);
+    broadcast(&place, 0, &[1, 2]);
 
     place.weft("release 3 --name t --wait 60").done();
-    nodes.await_joined();
-    await_left(&nodes, &[0, 1, 2, 3]);
-    broadcast(&place, &[1, 2]);
-    assert_out(&place);
-    // How it stood with the others before says nothing any more.
-    assert_eq!(nodes.client(3).status().expect("a status").broadcasts, []);
+    assert_returned(&place, &nodes);
+    // Those that count it do so in their next incarnations too, and it goes on in its own.
+    for rank in [0, 3] {
+        let restarts = nodes.client(rank).status().expect("a status").restarts;
+        nodes.client(rank).kill().expect("it runs");
+        eventually("the next one runs", || {
+            let status = nodes.client(rank).status().expect("a status");
+            status.restarts > restarts && status.state == NodeState::Running
+        });
+    }
+    assert_returned(&place, &nodes);
+}
+
+/// Its memory is new, and so is its key.
+fn nodes_return_with_new_memory(form: &str) {
+    let place = Place::new();
+    let (_up, nodes) = place.up(&place.file("t.toml", format!("{FOUR}form = \"{form}\"\n")));
+    await_manager(&nodes);
+    broadcast(&place, 3, &[0, 1, 2]);
+    for _ in 0..2 {
+        place.weft("inject node 3 --wait 60 --name t").done();
+        assert_returned(&place, &nodes);
+    }
+    // One that stayed for those returns, returns itself.
+    place.weft("inject node 0 --wait 60 --name t").done();
+    assert_returned(&place, &nodes);
 }
 
 #[test]
-fn broadcasts_under_way_go_on_when_a_node_dies() {
+fn a_node_whose_supervisor_was_killed_broadcasts_and_receives_again() {
+    nodes_return_with_new_memory("unsigned");
+}
+
+#[test]
+fn a_node_that_returns_with_a_new_key_signs_what_it_broadcasts() {
+    nodes_return_with_new_memory("signed");
+}
+
+#[test]
+fn broadcasts_under_way_go_on_when_a_node_is_removed() {
     let place = Place::new();
     let (_up, nodes) = place.up(&place.file("t.toml", FOUR));
     await_manager(&nodes);
@@ -92,15 +119,14 @@ fn broadcasts_under_way_go_on_when_a_node_dies() {
     let listeners = [1, 2].map(|node| start(line(node)));
     let sender = start(format!("bcast --neb {file} --from 0 --timeout 600"));
     eventually("the window is full", || nodes.origin(1, 0).delivered == 63);
-    place.weft("inject node 3 --wait 0 --name t").done();
+    place.weft("isolate 3 --name t --wait 60").done();
     let sent = sender.wait().object();
     for listener in listeners {
         assert_eq!(listener.wait().object()["sha256"], sent["sha256"]);
     }
-    nodes.await_joined();
-    await_left(&nodes, &[0, 1, 2, 3]);
-    broadcast(&place, &[1, 2]);
-    assert_out(&place);
+    await_left(&nodes, &[0, 1, 2], &[3]);
+    place.weft("release 3 --name t --wait 60").done();
+    assert_returned(&place, &nodes);
 }
 
 #[test]

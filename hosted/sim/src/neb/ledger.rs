@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_core::ids::{Incarnation, Peer, PeerSet};
-use weft_core::neb::Conflict;
+use weft_core::neb::{Conflict, number_before};
 use weft_core::wire::broadcast::Form;
 
 use super::node::{Event, Node, is_of};
@@ -16,7 +16,7 @@ type Slot = (Peer, u64);
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Ledger {
     liars: PeerSet,
-    /// Members that may be removed: their deliveries do not bind others.
+    /// Members that may be removed: deliveries of their first lives do not bind others.
     doomed: PeerSet,
     form: Form,
     /// The number after which every origin begins.
@@ -28,6 +28,11 @@ pub(crate) struct Ledger {
     last: BTreeMap<(Peer, Peer), (u64, Incarnation)>,
 }
 
+/// The number before the first of a second life.
+fn second_life() -> u64 {
+    number_before(Incarnation(2)).unwrap_or(u64::MAX)
+}
+
 fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
     Err(Violation::new(checker, what))
 }
@@ -37,7 +42,7 @@ impl Ledger {
         Self { liars, doomed, form, ..Self::default() }
     }
 
-    /// The deliveries and broadcasts of `peer` do not bind others.
+    /// The deliveries and broadcasts of the first life of `peer` do not bind others.
     pub(super) fn release(&mut self, peer: Peer) {
         self.doomed.insert(peer);
     }
@@ -54,7 +59,7 @@ impl Ledger {
             }
             What::Recorded(Event::Delivered { origin, seq, payload }) => {
                 self.judge_once((entry.peer, entry.incarnation), (*origin, *seq))?;
-                self.judge_delivered(entry.peer, (*origin, *seq), payload)
+                self.judge_delivered((entry.peer, entry.incarnation), (*origin, *seq), payload)
             }
             // With signatures, of two messages under one number both are a liar's or one is
             // unsigned; without, either the origin or the replayer lies.
@@ -90,6 +95,13 @@ impl Ledger {
         let (origin, seq) = slot;
         let last = self.last.insert((by.0, origin), (seq, by.1));
         let (before, incarnation) = last.unwrap_or((self.base, Incarnation(0)));
+        if self.doomed.contains(by.0) && by.1 > Incarnation(1) && incarnation <= Incarnation(1) {
+            // A new life begins anywhere.
+            return Ok(());
+        }
+        let second = second_life();
+        let is_later = self.doomed.contains(origin) && seq > second;
+        let before = if is_later { before.max(second) } else { before };
         let lost = u64::from(incarnation != by.1);
         if seq <= before || seq > before + 1 + lost * u64::from(by.1.0 - incarnation.0) {
             return broken("once", format!("{} delivers {slot:?} after {before}", by.0));
@@ -97,7 +109,12 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge_delivered(&mut self, by: Peer, slot: Slot, payload: &[u8]) -> Result<(), Violation> {
+    fn judge_delivered(
+        &mut self,
+        (by, incarnation): (Peer, Incarnation),
+        slot: Slot,
+        payload: &[u8],
+    ) -> Result<(), Violation> {
         let (origin, _) = slot;
         if !self.liars.contains(origin) {
             let is_right = match self.broadcast.get(&slot) {
@@ -109,7 +126,7 @@ impl Ledger {
                 return broken("integrity", format!("{by} delivers {payload:?} as {slot:?}"));
             }
         }
-        if self.doomed.contains(by) {
+        if self.doomed.contains(by) && incarnation <= Incarnation(1) {
             return Ok(());
         }
         let agreed = self.agreed.entry(slot).or_insert_with(|| payload.to_vec());
@@ -123,6 +140,7 @@ impl Ledger {
     /// Whether `node` has broadcast all messages that it was ordered to.
     pub(super) fn check_room(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
         match node.owed() {
+            _ if !node.is_open() => broken("validity", format!("{peer} is not counted by all")),
             0 => Ok(()),
             owed => broken("validity", format!("{peer} has no room for {owed} messages")),
         }
@@ -141,7 +159,8 @@ impl Ledger {
         delivered: impl Fn(Peer) -> u64,
     ) -> Result<(), Violation> {
         for slot @ (origin, seq) in self.broadcast.keys() {
-            let is_held = !self.liars.contains(*origin) && !self.doomed.contains(*origin);
+            let is_bound = !self.doomed.contains(*origin) || *seq > second_life();
+            let is_held = !self.liars.contains(*origin) && is_bound;
             if is_held && delivered(*origin) < *seq {
                 let at = delivered(*origin);
                 return broken("validity", format!("{peer} is at {at} and lacks {slot:?}"));

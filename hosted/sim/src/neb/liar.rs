@@ -8,10 +8,13 @@
 //! | alters the pass, uses any number, puts a message where another belongs | both |
 //! | repeats a message that an origin has signed, altered in one of these ways | [`Broadcasts::repeated`] |
 //! | lies about its progress in some runs; in the others it delays nothing | [`Broadcasts::show`] |
+//! | shows that it counts lives that have not begun | [`Broadcasts::show`] |
 //!
 //! Liars know one another's keys.
 
-use weft_core::ids::Peer;
+use weft_core::fabric::At;
+use weft_core::ids::{Incarnation, Peer};
+use weft_core::neb::number_before;
 use weft_core::wire::broadcast::{Form, HEADER_LEN, Header, Stamp, seal, seq_of};
 use weft_core::wire::{CELL_LEN, Progress, crc32c};
 
@@ -51,15 +54,24 @@ impl Broadcasts {
             let shift = draws.below(64);
             return draws.word() >> shift;
         }
-        self.base + draws.between(1, 4.max(2 * u64::from(self.config.slots())))
+        self.first(draws) + draws.between(1, 4.max(2 * u64::from(self.config.slots())))
+    }
+
+    /// The number before the first of a life that a member has in this run.
+    fn first(&self, draws: &mut Draws) -> u64 {
+        let is_later = !self.mortal().is_empty() && draws.chance(1, 3);
+        if is_later { number_before(Incarnation(2)).unwrap_or(self.base) } else { self.base }
     }
 
     /// One of its next messages, possibly rewritten at once; nearly always in its own ring, since
     /// it has no right to write to others.
     fn sent(&self, draws: &mut Draws, liar: Peer) -> Forgery {
         let origin = if draws.chance(1, 24) { self.any_origin(draws) } else { liar };
-        let seq =
-            if draws.chance(1, 12) { self.number(draws) } else { self.base + draws.between(1, 4) };
+        let seq = if draws.chance(1, 12) {
+            self.number(draws)
+        } else {
+            self.first(draws) + draws.between(1, 4)
+        };
         let at = self.config.written_at(&self.regions, origin, seq);
         let bytes = self.slot(draws, (origin, liar), seq);
         let then = draws.chance(1, 3).then(|| self.slot(draws, (origin, liar), seq));
@@ -135,6 +147,19 @@ impl Broadcasts {
             let at = self.config.shown_at(&self.regions, origin, delivered);
             world.memory(liar).poke(at, &cell);
         }
+        for member in self.mortal().iter().filter(|member| *member != liar) {
+            if draws.chance(1, 2) {
+                let (at, cell) = self.counted(member);
+                world.memory(liar).poke(at, &cell);
+            }
+        }
+    }
+
+    /// What shows that the second life of `member` is counted.
+    pub(super) fn counted(&self, member: Peer) -> (At, [u8; CELL_LEN]) {
+        let life = Incarnation(2);
+        let (at, origin) = self.config.counted_at(&self.regions, member, life);
+        (at, Progress { origin, delivered: life.0.into() }.encode(crc32c))
     }
 
     /// The progress for `origin` that `peer` shows.

@@ -2,8 +2,8 @@
 
 use weft_core::decision::Decision;
 use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
-use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::neb::{Conflict, Neb, Outcome};
+use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
+use weft_core::neb::{Conflict, Neb, Outcome, begin_life};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::Form;
 use weft_core::wire::{Progress, crc32c};
@@ -48,27 +48,48 @@ pub struct Node {
     /// Messages that were ordered and had no room in the window yet.
     owed: u32,
     made: u32,
-    /// It was removed in an earlier incarnation, or its memory is gone: it takes no part.
-    retired: bool,
+    /// The members whose first lives were removed by decision.
+    decided: PeerSet,
     /// The term of the last removal.
     term: Term,
 }
 
 impl Node {
     pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
-        if seat.incarnation == Incarnation(1) {
+        let (me, incarnation) = (seat.me(), seat.incarnation);
+        if incarnation == Incarnation(1) {
             begin_behind(run, seat);
-        } else if run.forgetful.contains(seat.me()) {
+        } else if run.forgetful.contains(me) && incarnation == Incarnation(2) {
             forget(run, seat);
         }
+        let life = run.life(me, incarnation);
+        begin_life(&seat.fabric, run.config, run.regions, life).expect("an early life");
         let (fabric, config, regions) = (&seat.fabric, run.config, run.regions);
         let neb = match config.form() {
             Form::Unsigned => Neb::attach(fabric, config, regions),
-            Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(seat.me())),
+            Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(me)),
         };
-        let (me, incarnation) = (seat.me(), seat.incarnation);
-        let retired = run.is_out(me, incarnation);
-        Self { me, incarnation, neb, owed: 0, made: 0, retired, term: Term(0) }
+        let (decided, term) = (PeerSet::EMPTY, Term(0));
+        let mut node = Self { me, incarnation, neb, owed: 0, made: 0, decided, term };
+        // What was decided so far is in the database.
+        for peer in run.doomed.without(PeerSet::only(me)).iter() {
+            if incarnation > Incarnation(1)
+                && seat.fabric.world().incarnation(peer) > Incarnation(1)
+            {
+                node.remove(peer, seat);
+            }
+        }
+        node
+    }
+
+    /// Which peer this is.
+    pub(super) const fn me(&self) -> Peer {
+        self.me
+    }
+
+    /// Whether it takes part.
+    pub(super) const fn is_open(&self) -> bool {
+        self.neb.is_open()
     }
 
     /// Its incarnation.
@@ -76,25 +97,34 @@ impl Node {
         self.incarnation
     }
 
-    /// A member that takes no part admits the others as well: members that wait for it read its
-    /// replay, which is empty.
     pub(super) fn admit(
         &mut self,
+        run: &Broadcasts,
         (peer, incarnation): (Peer, Incarnation),
         seat: &mut Seat<'_, Event>,
     ) {
-        if !self.neb.live().contains(peer) {
-            return;
+        let life = run.life(peer, incarnation);
+        self.neb.handle_life(&seat.fabric, peer, life).expect("an early life");
+        if run.is_signed() {
+            let public = run.keys(peer).own.verifying_key().to_bytes();
+            self.neb.learn_key(peer, &public).expect("the only key of that peer");
+        }
+        if life > Incarnation(1) && run.doomed.contains(peer) {
+            self.decided.insert(peer);
         }
         seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");
-        if !self.retired {
-            self.neb.handle_admitted(peer);
-        }
+        self.neb.handle_admitted(peer);
+    }
+
+    /// Executes all decisions again.
+    pub(super) fn remove_again(&mut self, seat: &mut Seat<'_, Event>) {
+        self.decided.iter().for_each(|peer| self.remove(peer, seat));
     }
 
     /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
     /// earlier decisions, for members that learn of the two in the other order.
     pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+        self.decided.insert(peer);
         if !self.neb.live().contains(peer) {
             return;
         }
@@ -110,9 +140,6 @@ impl Node {
             self.neb.handle_completion(&mut seat.fabric, seat.now, completion);
         }
         let ordered = seat.is_ordered();
-        if self.retired {
-            return;
-        }
         self.owed += u32::from(ordered);
         if self.owed > 0 && seat.draw(2) == 0 {
             self.broadcast(seat);

@@ -6,6 +6,9 @@
 //! | a window of one slot is used again | 2, 3; 1 | N1 |
 //! | a member begins its next incarnation | 2, 3; 4 | |
 //! | a member's memory is lost with its first incarnation | 3; 8 | |
+//! | a member is removed and returns | 3; 8 | L1, L7 |
+//! | it does beside a two-faced origin | 3; 8 | L2, L5 |
+//! | it does, and an origin signs what it sends later | 3; 8, signed | L3 |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
 //! | a two-faced origin is removed | 3; 8 | U8, T4 |
 //! | a replayer is removed beside a two-faced origin | 4; 8 | U5 |
@@ -47,6 +50,9 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
         next_life(3, Pace::AtOnce),
         memory_lost(),
         replayer_removed(),
+        returned(),
+        returned_beside_two_faces(),
+        returned_beside_a_later_face(),
     ];
     for small in &mut all {
         small.name = format!("{}, {}", shape(small), small.name);
@@ -159,6 +165,43 @@ fn replayer_removed() -> Small<Broadcasts> {
         vec![send(run, P, 1, b'y'), send(run, Q, 1, b'y'), send(run, Peer(3), 1, b'n')]
     });
     Small { crashes: 1, ..small }
+}
+
+/// `Q` is removed when it ends, and returns. What a liar must show then, it shows first.
+fn returning(
+    name: &str,
+    (form, liars): (Form, PeerSet),
+    messages: u32,
+    script: impl FnOnce(&Broadcasts) -> Vec<Lie>,
+) -> Small<Broadcasts> {
+    let sizes = Sizes { membership: Membership::Decided, ..sizes(3, 8, form) };
+    let run = Broadcasts::new(sizes, liars, only(Q));
+    let small = small(name, run, messages, |run| {
+        let (at, cell) = run.counted(Q);
+        let counts = liars.iter().map(|by| Lie { by, to: by, at, bytes: cell.to_vec() });
+        counts.chain(script(run)).collect()
+    });
+    Small { crashes: 1, starts: 1, ..small }
+}
+
+fn returned() -> Small<Broadcasts> {
+    returning("2 is removed and returns", (Form::Unsigned, PeerSet::EMPTY), 1, honest)
+}
+
+fn returned_beside_two_faces() -> Small<Broadcasts> {
+    returning("two faces, and 2 is removed and returns", (Form::Unsigned, only(O)), 1, |run| {
+        vec![send(run, P, 1, b'y'), send(run, Q, 1, b'n')]
+    })
+}
+
+/// The face that `Q` exposes in its first life is unsigned, and rewritten by a signed one.
+fn returned_beside_a_later_face() -> Small<Broadcasts> {
+    let name = "a later face is signed, and 2 is removed and returns";
+    let small = returning(name, (Form::Signed, only(O)), 1, |run| {
+        let faces = [(P, b'y', false), (Q, b'y', false), (Q, b'n', true)];
+        faces.into_iter().map(|(to, face, signed)| sign(send(run, to, 1, face), signed)).collect()
+    });
+    Small { waits: PAUSES, ..small }
 }
 
 fn foreign_writer() -> Small<Broadcasts> {

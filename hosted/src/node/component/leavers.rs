@@ -1,27 +1,32 @@
-//! Which nodes have left the broadcasts (N-7), and stay out of them.
+//! Which nodes have left the broadcasts (N-7), and in which lives nodes take part (N-14).
 //!
 //! ```text
 //!   the DIR net's decision: node down, isolated ─▶ fence ─▶ it holds ─┐
 //!   a later boot of the node is admitted ─▶ the earlier one is fenced ┴─▶ removed
 //! ```
 //!
-//! A node takes part in its first boot alone. Once that is over, by decision of the manager or
-//! because its memory is gone, what it promised there may be broken: it neither broadcasts nor
-//! delivers (`left_broadcasts`), whatever else it is a member of, and no member waits for it.
+//! Each boot of a node is a life of its own in the broadcasts. Once it is over, by decision of the
+//! manager or because its memory is gone, what it promised there may be broken, and no member waits
+//! for it. The next boot takes part from where all members count it; until then it is out, as a
+//! removed one is (`left_broadcasts`). In groups and the rendezvous a node takes part in its first
+//! boot alone.
 //!
 //! With `membership = "fixed"` no node is removed, and all members are waited for. A later boot
 //! below the same supervisor goes on with what the memory holds; below another one it knows of no
-//! promise and takes no part until the cluster is started again. A host that has lost its note of
-//! the incarnations counts them from 1 again, so their numbers cannot distinguish the two cases:
-//! peers identify a memory by its name, and report to a node that it has another one.
+//! promise, takes no part, and is waited for. A host that has lost its note of the incarnations
+//! counts them from 1 again, so their numbers cannot distinguish the two cases: peers identify a
+//! memory by its name, and report to a node that it has another one.
 //!
-//! This needs no persistent state. A component that is started again waits for all members at
+//! Whom a component counts is in its memory. One that is started again waits for all members at
 //! first, which is slow and sound; the removed ones follow from the DIR net's database, or from the
 //! boot that a peer comes back with.
 
 use weft_core::decision::{Decision, RemoveError};
-use weft_core::dirnet;
+use weft_core::endpoint::Plan;
+use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, Term};
+use weft_core::neb::LifeError;
+use weft_core::{dirnet, neb};
 
 use super::{Component, Identity};
 use crate::cluster::Membership;
@@ -29,7 +34,7 @@ use crate::node::NodeEndpoint;
 use crate::node::abort_markers::AbortMarker;
 use crate::node::control::{Fault, OriginStatus, Want};
 
-/// The boot that takes part in broadcasts.
+/// The boot that takes part in groups, and in broadcasts of a fixed membership.
 const FIRST: Incarnation = Incarnation(1);
 
 /// Removes the boots of `peer` up to `last` by decision: they are fenced, and it is no longer
@@ -59,13 +64,47 @@ pub(super) fn is_first_boot(identity: &Identity) -> bool {
 
 /// Whether a component with this identity takes part in broadcasts.
 fn takes_part(membership: Membership, identity: &Identity) -> bool {
+    membership == Membership::Decided || identity.memory_since <= FIRST
+}
+
+/// The life in the broadcasts of a node in that boot.
+fn life(membership: Membership, boot: Incarnation) -> Incarnation {
     match membership {
-        Membership::Decided => identity.component.boot <= FIRST,
-        Membership::Fixed => identity.memory_since <= FIRST,
+        Membership::Decided => boot,
+        Membership::Fixed => FIRST,
     }
 }
 
+/// Makes the memory of the broadcasts that of the present boot, before the endpoint is made.
+///
+/// # Errors
+/// [`LifeError`]: this boot cannot take part.
+pub(super) fn begin_life(
+    fabric: &impl Fabric,
+    plan: &Plan,
+    membership: Membership,
+    identity: &Identity,
+) -> Result<(), LifeError> {
+    let Some((sizes, at)) = plan.broadcast() else { return Ok(()) };
+    neb::begin_life(fabric, sizes, at, life(membership, identity.component.boot))
+}
+
 impl Component {
+    /// Counts the present boot of `peer` in the broadcasts, before its incarnation is admitted.
+    pub(super) fn count_returned(&mut self, peer: Peer) -> Result<(), LifeError> {
+        let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
+        let life = life(self.cluster.neb.membership, boot);
+        let Some((broadcast, fabric)) = self.endpoint.broadcast() else { return Ok(()) };
+        let before = broadcast.life(peer);
+        broadcast.handle_life(&*fabric, peer, life)?;
+        if broadcast.life(peer) != before {
+            tracing::info!(peer = peer.0, boot = boot.0, "counted in the broadcasts");
+            // Its key is agreed on for that boot.
+            self.keys.forget(peer);
+        }
+        Ok(())
+    }
+
     /// Removes the earlier boot of `peer`, which is fenced, before the next incarnation is
     /// admitted.
     pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
@@ -105,13 +144,15 @@ impl Component {
         if self.takes_part() { self.deliveries.status(&mut self.endpoint) } else { Vec::new() }
     }
 
-    /// The nodes that have left the broadcasts, as far as this one knows.
+    /// The nodes that have left the broadcasts and were not counted again, as far as this one
+    /// knows; this one until all others count it.
     pub(super) fn leavers(&mut self) -> Vec<u16> {
         let me = self.endpoint.me();
         let takes_part = self.takes_part();
         let Some((broadcast, _)) = self.endpoint.broadcast() else { return Vec::new() };
         let live = broadcast.live();
-        let has_left = |peer: &Peer| !live.contains(*peer) || *peer == me && !takes_part;
+        let is_out = !takes_part || !broadcast.is_open();
+        let has_left = |peer: &Peer| !live.contains(*peer) || *peer == me && is_out;
         let peers = (0..broadcast.layout().0.peers()).map(Peer);
         peers.filter(has_left).map(|peer| peer.0).collect()
     }
@@ -124,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_boot_takes_part_and_where_all_are_waited_for_its_memory_does() {
+    fn every_boot_takes_part_and_where_all_are_waited_for_the_first_memory_does() {
         let identity = |boot, memory_since| Identity {
             me: Peer(0),
             incarnation: Incarnation(boot),
@@ -138,7 +179,7 @@ mod tests {
         let both =
             |identity| [Membership::Decided, Membership::Fixed].map(|it| takes_part(it, &identity));
         assert_eq!(both(identity(1, 1)), [true, true]);
-        assert_eq!(both(identity(5, 1)), [false, true], "removed, below the same supervisor");
-        assert_eq!(both(identity(5, 5)), [false, false], "below another one");
+        assert_eq!(both(identity(5, 1)), [true, true], "removed, below the same supervisor");
+        assert_eq!(both(identity(5, 5)), [true, false], "below another one");
     }
 }

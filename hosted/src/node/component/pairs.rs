@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use weft_core::decision::RemoveError;
 use weft_core::fabric::FenceError;
 use weft_core::ids::{Incarnation, Peer};
+use weft_core::neb::LifeError;
 
 use super::Component;
 use super::events::Verdict;
@@ -33,6 +34,7 @@ enum PairError {
     Verbs(VerbsError),
     Admit(FenceError),
     Remove(RemoveError),
+    Count(LifeError),
 }
 
 impl std::fmt::Display for PairError {
@@ -42,6 +44,7 @@ impl std::fmt::Display for PairError {
             Self::Verbs(error) => error.fmt(f),
             Self::Admit(error) => error.fmt(f),
             Self::Remove(error) => error.fmt(f),
+            Self::Count(error) => error.fmt(f),
         }
     }
 }
@@ -59,6 +62,9 @@ impl Component {
         }
         if let Err(error) = self.remove_returned(peer) {
             return self.report(peer, Err(PairError::Remove(error)));
+        }
+        if let Err(error) = self.count_returned(peer) {
+            return self.report(peer, Err(PairError::Count(error)));
         }
         let begun = match self.endpoint.fabric().whole() {
             NodeFabric::Shm(_) => {

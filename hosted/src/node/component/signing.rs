@@ -6,12 +6,12 @@
 //! ```
 //!
 //! A node that shows two members two keys could make each reject as forged what the other delivers.
-//! So a member holds the first key that it is shown of each other, for as long as its memory lasts,
-//! and uses it once every other member that takes part, except its owner, reports that it holds the
-//! same: one slot of the unsigned form, with the lanes as its replays (N-13). Two members that use
-//! a key of one node have each received the other's report, so they use the same key, whichever
-//! member is faulty. One faulty member can prevent agreement on a key; it cannot revoke an agreed
-//! one.
+//! So a member holds the first key that it is shown of each other, for as long as that one's life
+//! in the broadcasts lasts (N-19), and uses it once every other member that takes part, except its
+//! owner, reports that it holds the same: one slot of the unsigned form, with the lanes as its
+//! replays (N-13). Two members that use a key of one node have each received the other's report, so
+//! they use the same key, whichever member is faulty. One faulty member can prevent agreement on a
+//! key; it cannot revoke an agreed one.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -72,6 +72,14 @@ impl KeyBook {
                 self.settled = None;
                 true
             }
+        }
+    }
+
+    /// A new life of `owner` is counted: the next key that is shown is held.
+    pub(super) fn forget(&mut self, owner: Peer) {
+        if let Some(held) = self.held.get_mut(owner.index()) {
+            *held = None;
+            self.settled = None;
         }
     }
 
@@ -173,6 +181,19 @@ mod tests {
             assert_eq!(agreed(&mut book(7, &[(2, 9), (3, liar)]), 1), []);
             assert_eq!(agreed(&mut book(9, &[(1, 7), (3, liar)]), 2), []);
         }
+    }
+
+    /// What others report of the earlier life does not agree with the new key.
+    #[test]
+    fn the_key_of_a_new_life_is_agreed_on_again() {
+        let mut book = book(7, &[(2, 7), (3, 7)]);
+        assert_eq!(agreed(&mut book, 1), [(O, key(7))]);
+        book.forget(O);
+        assert!(book.hold(O, key(9)));
+        book.note_said(Peer(2), O, key(9));
+        assert_eq!(agreed(&mut book, 1), []);
+        book.note_said(Peer(3), O, key(9));
+        assert_eq!(agreed(&mut book, 1), [(O, key(9))]);
     }
 
     #[test]

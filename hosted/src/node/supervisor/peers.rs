@@ -130,7 +130,6 @@ impl Supervisor {
         if !self.is_connectable() {
             return;
         }
-        self.tell_keys();
         let Announcement { incarnation, boot } = announced;
         let Some((announced, grant)) = self.reach.of(peer, incarnation) else { return };
         if self.reach.has_forgotten(peer) {
@@ -142,6 +141,8 @@ impl Supervisor {
         if let Some(component) = &mut self.component {
             component.tell(&word, &fds);
         }
+        // Behind the admission: in a new boot the peer may have another key.
+        self.tell_keys();
     }
 
     /// The other nodes, for people.

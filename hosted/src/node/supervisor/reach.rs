@@ -6,6 +6,7 @@
 use weft_core::ids::{Incarnation, Peer};
 
 use crate::bootstrap::AnnouncedIncarnation;
+use crate::cluster::Membership;
 use crate::process::Pidfd;
 use crate::shm::Grant;
 use crate::signing::PublicKey;
@@ -18,8 +19,10 @@ struct Known {
     announced: Option<AnnouncedIncarnation>,
     /// Whether that was admitted: its process may have mapped the own memory.
     was_admitted: bool,
-    /// The public key of its broadcasts: the first that was received.
+    /// The public key of its broadcasts: the first that was received, in the boot `life` where each
+    /// boot has its own.
     key: Option<PublicKey>,
+    life: Incarnation,
     /// The name of its memory when it was first met: any other holds none of the former state.
     memory: Option<u64>,
     /// Processes of admitted incarnations that are over and were not confirmed dead.
@@ -44,11 +47,12 @@ impl Known {
 #[derive(Debug)]
 pub(super) struct Reach {
     peers: Vec<Known>,
+    membership: Membership,
 }
 
 impl Reach {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self { peers: (0..nodes).map(|_| Known::default()).collect() }
+    pub(super) fn new(nodes: usize, membership: Membership) -> Self {
+        Self { peers: (0..nodes).map(|_| Known::default()).collect(), membership }
     }
 
     /// A session with `peer` has begun.
@@ -67,6 +71,10 @@ impl Reach {
     ) {
         let is_current = |known: &&mut Known| known.session == session;
         let Some(known) = self.peers.get_mut(peer.index()).filter(is_current) else { return };
+        // A boot is a life in the broadcasts, and has its own key (N-19).
+        if self.membership == Membership::Decided && announced.boot > known.life {
+            (known.key, known.life) = (None, announced.boot);
+        }
         known.key = known.key.or(announced.key);
         known.memory = known.memory.or(Some(announced.memory));
         known.forget_dead();
@@ -151,7 +159,7 @@ mod tests {
 
     /// A peer that was met in session 1 and was admitted in incarnation 1.
     fn reached(announced: AnnouncedIncarnation) -> Reach {
-        let mut reach = Reach::new(2);
+        let mut reach = Reach::new(2, Membership::Decided);
         reach.handle_met(PEER, 1, Grant(Vec::new()));
         reach.handle_alive(PEER, 1, announced);
         reach.handle_admitted(PEER);
@@ -170,6 +178,21 @@ mod tests {
                 AnnouncedIncarnation { key: heard, ..announced(incarnation) },
             );
             assert_eq!(reach.keys(), [(PEER, PublicKey([1; 32]))], "{incarnation}");
+        }
+    }
+
+    #[test]
+    fn a_later_boot_has_its_own_key_where_members_are_removed() {
+        let key = |byte| Some(PublicKey([byte; 32]));
+        for (membership, kept) in [(Membership::Decided, 2), (Membership::Fixed, 1)] {
+            let mut reach = Reach::new(2, membership);
+            reach.handle_met(PEER, 1, Grant(Vec::new()));
+            for (boot, heard) in [(1, key(1)), (4, key(2)), (4, key(3))] {
+                let announced = AnnouncedIncarnation { key: heard, ..announced(boot) };
+                let boot = Incarnation(boot);
+                reach.handle_alive(PEER, 1, AnnouncedIncarnation { boot, ..announced });
+            }
+            assert_eq!(reach.keys(), [(PEER, PublicKey([kept; 32]))]);
         }
     }
 
@@ -202,7 +225,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let process = Pidfd::from_child(&child).unwrap();
         process.signal(rustix::process::Signal::STOP).unwrap();
-        assert!(Reach::new(2).end_stragglers(|_| None));
+        assert!(Reach::new(2, Membership::Decided).end_stragglers(|_| None));
         let watched = process.try_clone().ok();
         let mut reach = reached(AnnouncedIncarnation { process: watched, ..announced(1) });
         assert!(reach.end_stragglers(|_| Some(Incarnation(1))), "it is known, and will be asked");
@@ -217,7 +240,7 @@ mod tests {
     /// Another node may have admitted it, although this one has not: it may do so later.
     #[test]
     fn a_process_that_was_never_admitted_is_left_alone() {
-        let mut reach = Reach::new(2);
+        let mut reach = Reach::new(2, Membership::Decided);
         reach.handle_met(PEER, 1, Grant(Vec::new()));
         reach.handle_alive(PEER, 1, announced(1));
         assert!(reach.end_stragglers(|_| None), "this process would have ended");

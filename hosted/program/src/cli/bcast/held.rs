@@ -4,6 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::survey::Survey;
 use weft::explain::Code;
 use weft::node::control::DirNetStatus;
+use weft_core::neb::number_in_life;
 
 /// How far a file came before the window was full.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +41,7 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
             [one] => format!("node {one} has"),
             several => format!("nodes {several:?} have"),
         },
-        settled + 1,
+        number_in_life(settled + 1),
         match before {
             Some(before) if settled >= before => "",
             Some(_) | None => ", which was broadcast before this",
@@ -105,8 +106,10 @@ pub(super) fn disputed(survey: &Survey, from: u16, last: u64) -> Option<Failure>
         "node {rank} saw a conflict about node {from}, and delivers nothing more that node {from} \
          broadcasts"
     );
-    let cure = "broadcast from another node; `weft status` shows the conflict, and only a restart \
-                of the cluster clears it";
+    let cure = format!(
+        "broadcast from another node; `weft status` shows the conflict, {}",
+        survey.clears(from)
+    );
     Some(Failure::of(Code::Conflict, cause, cure))
 }
 
@@ -116,7 +119,7 @@ pub(super) fn alone(nodes: usize) -> Failure {
         1 => ("the cluster has no other node", "start one of several nodes"),
         _ => (
             "no other node takes part in broadcasts: all were removed",
-            "restart the cluster; `weft status` shows the removed nodes",
+            "run `weft status` to see the removed nodes; release those that are isolated",
         ),
     };
     Failure::of(Code::NodeUnreachable, cause, cure)

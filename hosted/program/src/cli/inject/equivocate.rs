@@ -83,7 +83,7 @@ fn disputed(survey: &Survey, node: u16) -> Option<Failure> {
         "node {other} saw a conflict about number {first} of node {node} before, and ignores \
          nothing behind it"
     );
-    let cure = "have another node lie, or restart the cluster";
+    let cure = format!("have another node lie; {}", survey.clears(node));
     Some(Failure::of(Code::Conflict, cause, cure))
 }
 
