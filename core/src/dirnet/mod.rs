@@ -18,6 +18,8 @@
 //! | [`Component`] | the component process | `handle_message`, `handle_heartbeat`, `handle_timeout`, `handle_carried_out`, `handle_fenced`, `handle_gone`, `handle_parted`, `handle_change`; orders `isolate`, `release` |
 //! | [`ImAliveTask`] | the supervisor, with an endpoint of its own | `handle_message`, `handle_timeout`, `handle_ended`, `handle_alone`, `handle_spawned` |
 //! | [`Supervision`] | the supervisor | `handle_met`, `handle_alive`, `handle_removed` and the other events of peers, of the component and of the host |
+//! | [`Starts`] | the supervisor | what became of starts, ends of the component, orders of the I'm-Alive Task, the host's clock |
+//! | [`Launcher`] | the process that started the nodes | reports of their supervisors, ends of their processes |
 //!
 //! After each input the caller drains `poll_output` and carries out each [`Output`]. At
 //! `poll_timeout` it first hands over what has arrived, then calls `handle_timeout`. The
@@ -84,7 +86,7 @@ pub use record::{ChangeError, ERRORS, Record, Task, TaskError};
 pub use reject::{Reject, Rejects};
 pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
-pub use supervision::{Announcement, End, Fenced, Order, Starts, Step, Supervision};
+pub use supervision::{Announcement, End, Fenced, Greeted, Order, Starts, Step, Supervision};
 pub use term::{ComponentIncarnation, Members, Term};
 pub use view::{View, ViewNumber, ViewTag};
 

@@ -24,7 +24,6 @@ mod requests;
 mod scripts;
 mod send_queue;
 mod starts;
-mod startup_watchdog;
 mod tensors;
 mod turn;
 mod watch;
@@ -260,7 +259,7 @@ impl Supervisor {
             refusals: Refusals::default(),
             parked: VecDeque::new(),
             restarts: 0,
-            starts: starts::starts(&cluster.restart),
+            starts: starts::starts(cluster),
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             lost_at_ns: None,
             last_recovery_us: None,

@@ -28,15 +28,17 @@
 //! [`Order::Connect`] of that boot is under way, and FENCED may go to the manager.
 //!
 //! Not here: processes, descriptors, keys and files, which the host keeps by peer and incarnation.
-//! When components are started is decided by [`Starts`].
+//! When components are started and killed is decided by [`Starts`].
 
 mod order;
 mod own;
 mod peers;
 mod starts;
+mod startup_watchdog;
 
 pub use order::{Announcement, Fenced, Order};
 pub use starts::{End, Starts, Step};
+pub use startup_watchdog::Greeted;
 
 use super::{Level, Standing, Term};
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};

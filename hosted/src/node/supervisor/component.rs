@@ -8,13 +8,11 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::Supervisor;
-use super::startup_watchdog::StartupWatchdog;
 use crate::bootstrap::{AnnouncedIncarnation, HandOver, Offer};
 use crate::clock::now_ns;
 use crate::cluster::FabricKind;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
-use crate::node::component::dirnet_profile;
 use crate::node::link::{FromComponent, Outgoing, SendError, ToComponent};
 use crate::node::{PROGRAM_STOP_TIMEOUT, kept, saved};
 use crate::packet::{PacketError, Socket};
@@ -38,8 +36,6 @@ pub(super) struct Component {
     /// What waits for room on the link.
     pub(super) outgoing: Outgoing,
     pub(super) ready: bool,
-    /// The startup watchdog, until its I'm-Alive Task watches it.
-    pub(super) startup_watchdog: StartupWatchdog,
     /// Whether it was sent `AllNamed`: all processes that may reach its memory were named.
     pub(super) named: bool,
     /// Whether it was sent `Enter`, to take part in the DIR net.
@@ -112,8 +108,6 @@ impl Supervisor {
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         self.supervision.handle_started(Announcement { incarnation, boot });
-        let profile = dirnet_profile(&self.cluster)?;
-        let startup_watchdog = StartupWatchdog::new(now_ns(), &profile, self.progress.load());
         self.component = Some(Component {
             incarnation,
             spawned,
@@ -122,12 +116,11 @@ impl Supervisor {
             is_program: self.runs_program(),
             outgoing: Outgoing::default(),
             ready: false,
-            startup_watchdog,
             named: false,
             entered: false,
             failure: None,
         });
-        self.starts.handle_started();
+        self.starts.handle_started(Instant(now_ns()), self.progress.load());
         self.clients.handle_component_begins();
         // One that was killed before it could read is started again, like any other.
         self.tell(&start, &grant.borrow());
@@ -145,7 +138,7 @@ impl Supervisor {
 
     /// The component's process has ended: its memory stays, its end is reported to its peers, and
     /// its I'm-Alive Task raises the alarm, or the next one is started.
-    pub(super) fn handle_end(&mut self, incarnation: Incarnation) {
+    fn handle_end(&mut self, incarnation: Incarnation) {
         if let Some(end) = self.bury_component(incarnation) {
             self.starts.handle_ended(Instant(now_ns()), end);
             self.take_steps();
@@ -285,7 +278,7 @@ impl Supervisor {
         let boot = self.boot.unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
         component.ready = true;
-        component.startup_watchdog.handle_ready(now_ns());
+        self.starts.handle_ready(Instant(now_ns()));
         match component.spawned.pidfd.try_clone() {
             Ok(process) => {
                 let key = self.signing.as_ref().map(SecretKey::public);

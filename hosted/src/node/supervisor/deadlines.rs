@@ -25,10 +25,9 @@ pub(super) enum Timer {
     SendQueue,
     /// A task has sent no beat for too long.
     Tasks,
-    /// A component that just started has made no progress for too long.
-    StartupWatchdog,
-    /// A component that could not be started is tried again.
-    Birth,
+    /// A component that just started has made no progress for too long, or enters the DIR net; one
+    /// that could not be started is tried again.
+    Starts,
     /// A client has waited for a tensor, or for its receiver, for too long.
     Tensors,
 }

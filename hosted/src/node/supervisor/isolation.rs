@@ -97,10 +97,7 @@ impl Supervisor {
         self.starts.handle_halt();
         self.im_alive = None;
         self.tasks.hold_all(now_ns());
-        if let Some(component) = &self.component {
-            // It fails only for a process that is dead already.
-            let _ = component.spawned.pidfd.kill();
-        }
+        self.take_steps();
         self.parked.clear();
         self.clients.refuse_pending(&Refused::Isolated);
     }

@@ -8,11 +8,9 @@
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
-use weft_core::dirnet::{End, Post, Spawned};
+use weft_core::dirnet::{End, Post};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
-use weft_core::time::Instant;
 
-use super::startup_watchdog::Greeted;
 use super::{Component, Supervisor};
 use crate::bootstrap::{Datagram, DatagramPort};
 use crate::clock::now_ns;
@@ -24,9 +22,6 @@ use crate::node::im_alive::{ImAlive, Order};
 use crate::node::link::{SUPERVISOR, Ticket, ToComponent};
 use crate::node::reset::ResetOutcome;
 use crate::shm::Flag;
-
-/// How long a killed component may take to end.
-const KILL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A frame was dropped: one boot of the node is over, and the next has not begun.
 const BETWEEN_LIVES: &str = "between-lives";
@@ -73,16 +68,9 @@ impl Supervisor {
                 self.note(node.0, what);
             }
             Order::Spawn { generation } => {
-                // What the component has sent before its end counts: it may have learned that it is
-                // removed or isolated, and then there is no clone.
-                self.hear_component();
-                if self.boot != Some(boot) {
-                    return;
-                }
-                let spawned = self.spawn(generation);
-                if let Some(im_alive) = &self.im_alive {
-                    im_alive.handle_spawned(spawned);
-                }
+                self.generation = generation;
+                self.starts.handle_clone();
+                self.take_steps();
             }
         }
     }
@@ -98,23 +86,6 @@ impl Supervisor {
         {
             im_alive.handle_alone();
         }
-    }
-
-    /// Ends what is left of the component and starts the one of this generation.
-    fn spawn(&mut self, generation: u32) -> Spawned {
-        if let Some(component) = &self.component {
-            // It fails only for a process that is dead already.
-            let _ = component.spawned.pidfd.kill();
-            let _ = component.spawned.pidfd.wait_dead(KILL_TIMEOUT);
-            let incarnation = component.incarnation;
-            if let Some(end) = self.bury_component(incarnation) {
-                self.starts.handle_replaced(Instant(now_ns()), end);
-            }
-        }
-        self.generation = generation;
-        self.starts.handle_clone();
-        self.take_steps();
-        self.starts.spawned()
     }
 
     /// Reaps the component of this incarnation, and returns how it has ended; none if it is not the
@@ -153,59 +124,12 @@ impl Supervisor {
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
         self.tasks.restart_all(now_ns());
-        if let Some(component) = &self.component {
-            // It fails only for a process that is dead already.
-            let _ = component.spawned.pidfd.kill();
-        }
         self.starts.handle_reboot();
         self.take_steps();
     }
 
-    /// Kills a component that hangs before its I'm-Alive Task watches it; its end starts the next
-    /// one.
-    pub(super) fn check_startup(&mut self, now_ns: u64) {
-        let flag = self.progress.load();
-        let Some(component) = &mut self.component else { return };
-        let Some(hung_for) = component.startup_watchdog.handle_time(now_ns, flag) else { return };
-        // It fails only for a process that is dead already.
-        let _ = component.spawned.pidfd.kill();
-        let ms = u64::try_from(hung_for.as_millis()).unwrap_or(u64::MAX);
-        tracing::error!(rank = self.rank, ms, "the component hangs as it starts, and is killed");
-        if let Some(program) = self.cluster.component.as_ref().filter(|_| component.is_program) {
-            component.failure = Some((
-                format!("{} did not join within {ms} ms, and was killed", program.program),
-                "call Member::join before anything that takes long, or raise \
-                 dirnet.timing.clone_ms"
-                    .to_owned(),
-            ));
-        }
-        self.note(self.rank, What::HungEarly { ms });
-    }
-
-    /// Has the component enter the DIR net once all nodes have greeted it; once those that run
-    /// have, and no other has come for a while; or when it has waited long enough for those, too.
-    pub(super) fn enter_dirnet(&mut self, now_ns: u64) {
-        let others = u32::try_from(self.cluster.nodes - 1).unwrap_or(u32::MAX);
-        let greeted = match self.is_greeted() {
-            true if self.supervision.joined().count() == others => Greeted::All,
-            true => Greeted::Living,
-            false => Greeted::Few,
-        };
-        let Some(component) = &mut self.component else { return };
-        if !component.entered && component.startup_watchdog.is_to_enter(now_ns, greeted) {
-            component.entered = true;
-            self.reset.note_entered();
-            self.tell(&ToComponent::Enter, &[]);
-            self.tell_next_script();
-            self.supervision.handle_entered();
-            self.obey();
-            self.tasks.forget_told();
-        }
-        self.tell_changes();
-    }
-
     /// Sends the component what has changed at the tasks.
-    fn tell_changes(&mut self) {
+    pub(super) fn tell_changes(&mut self) {
         self.tasks.note_errors();
         let has_entered = self.component.as_ref().is_some_and(|component| component.entered);
         // The history of earlier boots is not overwritten before it is known.
@@ -248,10 +172,7 @@ impl Supervisor {
         for rank in to {
             if *rank == self.rank {
                 // It sends one thing only to its own task: the order to watch it.
-                if let Some(component) = &mut self.component {
-                    self.starts.handle_watched();
-                    component.startup_watchdog.end();
-                }
+                self.starts.handle_watched();
                 if let Some(im_alive) = &self.im_alive {
                     im_alive.handle_datagram(Rank(*rank), datagram.bytes.0.clone());
                 }

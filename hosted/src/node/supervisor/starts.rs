@@ -1,20 +1,22 @@
 //! Starts of components, as core decides: [`weft_core::dirnet::Starts`].
 
-use weft_core::dirnet::{RestartLimit, Starts, Step};
+use weft_core::dirnet::{Greeted, RestartLimit, Starts, Step};
 use weft_core::time::{Duration, Instant};
 
 use super::Supervisor;
 use crate::clock::now_ns;
-use crate::cluster::Restart;
+use crate::cluster::{Cluster, Restart};
 use crate::explain::advice;
 use crate::node::chronicle::What;
 use crate::node::control::Refused;
+use crate::node::link::ToComponent;
 
-/// The starts of a supervisor under this limit.
-pub(super) fn starts(limit: &Restart) -> Starts {
+/// The starts of a supervisor of `cluster`.
+pub(super) fn starts(cluster: &Cluster) -> Starts {
+    let limit = &cluster.restart;
     let max = u16::try_from(limit.max).unwrap_or(u16::MAX);
     let within = Duration::from_millis(limit.within_s.saturating_mul(1_000));
-    Starts::new(RestartLimit { max, within })
+    Starts::new(RestartLimit { max, within }, cluster.dirnet.timing().clone)
 }
 
 impl Supervisor {
@@ -29,6 +31,19 @@ impl Supervisor {
                         self.starts.handle_start_failed(Instant(now_ns()));
                     }
                 }
+                Step::Enter => self.enter_dirnet(),
+                Step::Hangs(hung_for) => self.note_hung(hung_for),
+                Step::Kill => {
+                    if let Some(component) = &self.component {
+                        // It fails only for a process that is dead already.
+                        let _ = component.spawned.pidfd.kill();
+                    }
+                }
+                Step::Cloned => {
+                    if let Some(im_alive) = &self.im_alive {
+                        im_alive.handle_spawned(self.starts.spawned());
+                    }
+                }
                 Step::Alarm => self.raise_alarm(),
                 Step::GiveUp => self.give_up(),
                 Step::TryAgain => {
@@ -37,6 +52,46 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// Time has passed for a component that starts, or that is started again later.
+    pub(super) fn pass_starts(&mut self, now_ns: u64) {
+        let others = u32::try_from(self.cluster.nodes - 1).unwrap_or(u32::MAX);
+        let greeted = match self.is_greeted() {
+            true if self.supervision.joined().count() == others => Greeted::All,
+            true => Greeted::Living,
+            false => Greeted::Few,
+        };
+        self.starts.handle_time(Instant(now_ns), self.progress.load(), greeted);
+        self.take_steps();
+    }
+
+    fn enter_dirnet(&mut self) {
+        let Some(component) = &mut self.component else { return };
+        component.entered = true;
+        self.reset.note_entered();
+        self.tell(&ToComponent::Enter, &[]);
+        self.tell_next_script();
+        self.supervision.handle_entered();
+        self.obey();
+        self.tasks.forget_told();
+    }
+
+    /// The component hangs before its I'm-Alive Task watches it.
+    fn note_hung(&mut self, hung_for: Duration) {
+        let ms = hung_for.as_micros() / 1_000;
+        tracing::error!(rank = self.rank, ms, "the component hangs as it starts, and is killed");
+        if let Some(component) = self.component.as_mut().filter(|it| it.is_program)
+            && let Some(program) = &self.cluster.component
+        {
+            component.failure = Some((
+                format!("{} did not join within {ms} ms, and was killed", program.program),
+                "call Member::join before anything that takes long, or raise \
+                 dirnet.timing.clone_ms"
+                    .to_owned(),
+            ));
+        }
+        self.note(self.rank, What::HungEarly { ms });
     }
 
     fn raise_alarm(&self) {

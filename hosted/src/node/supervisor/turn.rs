@@ -162,11 +162,9 @@ impl Supervisor {
         self.tasks.handle_time(now_ns);
         self.tell_isolated();
         self.tasks.keep_note();
-        self.check_startup(now_ns);
         self.tell_all_named();
-        self.enter_dirnet(now_ns);
-        self.starts.handle_time(Instant(now_ns));
-        self.take_steps();
+        self.pass_starts(now_ns);
+        self.tell_changes();
         self.learn_past(now_ns);
         self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
@@ -186,9 +184,7 @@ impl Supervisor {
         self.deadlines.keep(Timer::Tensors, self.tensors.next_deadline_ns());
         self.deadlines.keep(Timer::SendQueue, self.broadcasts.send_queue.next_deadline_ns());
         self.deadlines.keep(Timer::Tasks, self.tasks.next_deadline_ns());
-        let infant = self.component.as_ref().and_then(|it| it.startup_watchdog.next_deadline_ns());
-        self.deadlines.keep(Timer::StartupWatchdog, infant);
-        self.deadlines.keep(Timer::Birth, self.starts.poll_timeout().map(|at| at.0));
+        self.deadlines.keep(Timer::Starts, self.starts.poll_timeout().map(|at| at.0));
         self.deadlines.sleep(now_ns(), SLEEP_MAX)
     }
 }
