@@ -53,8 +53,10 @@ impl<const NODES: usize> Launched<NODES> {
     }
 
     /// Whether a manager has removed this boot: it resets the node once all members have fenced it.
+    /// It resets no boot that a release has ended.
     fn is_decided(&self) -> bool {
-        self.boot.is_some_and(|boot| self.removed.iter().any(|removed| boot <= *removed))
+        let removed = |boot: &Incarnation| self.removed.iter().any(|removed| boot <= removed);
+        self.boot.filter(removed).is_some_and(|boot| boot > self.standing.released())
     }
 }
 
@@ -88,10 +90,11 @@ impl<const NODES: usize> Launcher<NODES> {
         }
     }
 
-    /// `node` could not be started: it is tried again later.
+    /// `node` could not be started: it is tried again later. What was decided about its last boot
+    /// is done, and no further decision about it is waited for.
     pub fn handle_start_failed(&mut self, now: Instant, node: Rank) {
         if let Some(it) = self.node(node) {
-            (it.runs, it.due) = (false, Some(now.after(it.backoff.fail())));
+            (it.runs, it.boot, it.due) = (false, None, Some(now.after(it.backoff.fail())));
         }
     }
 
@@ -255,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_reset_fails_to_start_it_is_retried() {
+        let mut launcher = launcher();
+        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        assert!(launcher.handle_reset(NODE, Incarnation(4)));
+        launcher.handle_start_failed(at(0), NODE);
+        assert_eq!(launcher.poll_timeout(), Some(at(100)), "no second reset comes");
+    }
+
+    #[test]
     fn x11_an_isolated_node_stays_down_until_it_is_released() {
         let mut launcher = launcher();
         launcher.handle_ended(at(0), NODE, false);
@@ -264,5 +276,7 @@ mod tests {
         launcher.handle_released(at(60_000), NODE, Incarnation(4));
         assert!(!launcher.handle_isolated(NODE, Incarnation(4)), "over");
         assert_eq!(launcher.poll_timeout(), Some(at(63_000)));
+        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        assert_eq!(launcher.poll_timeout(), Some(at(63_000)), "no manager resets a released boot");
     }
 }

@@ -18,6 +18,7 @@ mutants! {
     WINDOW_IS_UNCHECKED = "window-is-unchecked", "G-4: a profile keeps the rules";
     EARLY_ALARM_IS_FORGOTTEN = "early-alarm-is-forgotten", "G-5: an early alarm counts";
     OLD_ALARMS_COUNT = "old-alarms-count", "G-5: an old alarm says nothing";
+    ALARMS_OF_OTHERS_COUNT = "alarms-of-others-count", "G-5: an alarm is of one incarnation";
     ANYTHING_ROUSES = "anything-rouses", "G-6: the I'm-Alive Task looks at what it gets";
     ALARM_ONCE = "alarm-once", "G-7: an alarm is repeated until it is answered";
     SPAN_IS_REPEATED = "span-is-repeated", "G-8: a late SPAN hits no recovered component";
@@ -45,13 +46,16 @@ mutants! {
     HEIRS_ASK_DIRECTLY = "heirs-ask-directly", "X-8: a new manager asks those it has not heard";
     SPANS_ARE_NOT_PASSED_ON = "spans-are-not-passed-on", "X-8: a clone is ordered through others";
     LINKS_ARE_NOT_REPORTED = "links-are-not-reported", "X-8: it is reported what became of doubts";
+    STRANGERS_ARE_NOT_ASKED = "strangers-are-not-asked", "X-8: who has met no node asks all";
     LAST_ASKER_COUNTS = "last-asker-counts", "X-8: a witness answers each asker";
+    ALIVE_OF_BEFORE = "alive-of-before", "X-8: an answer is one to its probe";
     TESTIMONIES_NEVER_EXPIRE = "testimonies-never-expire", "X-8: what is old is asked again";
     TESTIMONIES_OF_ANY_ROUND_COUNT = "testimonies-of-any-round-count", "X-8: each is of one round";
     FOLLOWERS_OF_BEFORE_OWE_NOTHING = "followers-of-before-owe-nothing", "X-8: who has had no time";
     UNMET_TASKS_ARE_IGNORED = "unmet-tasks-are-ignored", "D-50: a task speaks for an unmet node";
     CLAIMS_NEED_NO_ANSWER = "claims-need-no-answer", "X-9: who hears no member deposes no manager";
     REPORTS_ARE_DISPROVED = "reports-are-disproved", "X-9: a frame in flight disproves no end";
+    ANY_ALARM_IS_A_LOSS = "any-alarm-is-a-loss", "X-9: what was slow once has not ended";
     ENDS_OUTLIVE_BOOTS = "ends-outlive-boots", "X-9: an end is of one incarnation";
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
     HALF_HEARD_MANAGERS_STAY = "half-heard-managers-stay", "X-9: whom too few hear is followed";
@@ -87,9 +91,11 @@ mutants! {
     CLONES_ARE_FORGOTTEN = "clones-are-forgotten", "G-18: a clone that never comes is noticed";
     LOST_JOINERS_ARE_AWAITED = "lost-joiners-are-awaited", "G-18: who dies as it joins is missed";
     HEIRS_OWE_NOTHING = "heirs-owe-nothing", "G-18: a reset outlives who decided it";
+    LEARNED_REMOVALS_ARE_DONE = "learned-removals-are-done", "G-18: who learns of one resets, too";
     HEIRS_INHERIT_FENCES = "heirs-inherit-fences", "G-18: a term has fences of its own";
     FIRST_ANSWER_WINS = "first-answer-wins", "G-19: a joiner takes the highest term";
     OUTCASTS_CLAIM = "outcasts-claim", "G-19: who was removed has no static role";
+    THE_ISOLATED_ARE_AWAITED = "the-isolated-are-awaited", "G-19: they name no manager";
     REMOVED_NODES_CLAIM = "removed-nodes-claim", "G-10: a removed node's claim is refused";
     TERMS_RACE = "terms-race", "G-10: a manager waits before it goes above a term again";
     REFUSED_CLAIMS_STAND = "refused-claims-stand", "G-10: the manager goes above such a claim";

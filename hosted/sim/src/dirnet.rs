@@ -7,7 +7,8 @@
 //! or both, for a while, and up to three for good; a node is deaf; no process can be started on any
 //! node; supervisors stop; a transport reports a loss, rightly or not; fences are late; decisions
 //! need one member or a majority; nodes start late or all at once, in the profiles `lan`, `host`
-//! and `rdma`. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin
+//! and `rdma`. A launcher starts the nodes and resets them, or an operator does by hand, who starts
+//! none that a manager has removed before that manager orders its reset. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin
 //! 20 below their end each time, and boots below the middle of their range in some runs.
 //!
 //! | checker | promise |
@@ -16,6 +17,7 @@
 //! | `terms` | no node ever knows a lower term than before, its earlier incarnations included |
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that boot |
+//! | `reset` | a dead node that a manager holds removed is reset by a manager, within 30 s of calm |
 //! | `detection` | a manager that is heard doubts a node that is gone for long, or awaits it |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not replaced |
 //! | `explanation` | a verdict rests on alarms and answers that came, in time, to its question |

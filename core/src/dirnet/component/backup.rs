@@ -310,7 +310,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// Returns the watch with which a new manager starts on `node`.
-    fn inherited(&self, now: Instant, node: Rank) -> Watch {
+    pub(super) fn inherited(&self, now: Instant, node: Rank) -> Watch {
         let standing = self.db.standing(node);
         let forgets = crate::dirnet::HEIRS_OWE_NOTHING.is_planted();
         match standing.level {

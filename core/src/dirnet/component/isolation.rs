@@ -134,7 +134,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    fn is_isolated_here(&self, node: Rank) -> bool {
+    pub(super) fn is_isolated_here(&self, node: Rank) -> bool {
         self.db.standing(node).isolation().is_some()
     }
 

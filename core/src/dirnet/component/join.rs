@@ -78,7 +78,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Ends the time for answers.
     pub(super) fn join_over(&mut self, now: Instant) {
         let State::Joining(joining) = self.state else { return };
-        let may_be_missed = joining.asking != self.config.others();
+        // An isolated node runs no component, and names no manager.
+        let may_name = |node: &Rank| {
+            !self.is_isolated_here(*node) || crate::dirnet::THE_ISOLATED_ARE_AWAITED.is_planted()
+        };
+        let mut others = self.config.others().iter().filter(may_name);
+        let may_be_missed = others.any(|node| !joining.asking.contains(node));
         let is_unanswered = !joining.is_answered && self.is_outcast() && may_be_missed;
         if is_unanswered || self.is_isolated() {
             return self.ask_for_manager(now);

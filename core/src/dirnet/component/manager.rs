@@ -66,9 +66,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.send(Members::only(node), Seat::ImAliveTask, span);
         // Those reach the task, which this node may not: its link may be cut.
         self.send(why.evidence.testimonies.met_task, Seat::Component, span);
-        if let Some(fellow) = self.fellow_mut(node) {
-            fellow.raised = None;
-        }
         let due = now.after(self.timing().clone);
         let is_forgotten = crate::dirnet::CLONES_ARE_FORGOTTEN.is_planted();
         let watch = Watch::Joining { incarnation: clone, due };
@@ -439,7 +436,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             // Only the end of an isolation was new.
             return true;
         }
-        self.set_watch(node, Watch::Off);
+        // A manager finishes what an earlier one has left undone, whenever it learns of it (G-18).
+        let finishes = stands.level == Level::Down
+            && self.role() == Role::Manager
+            && !crate::dirnet::LEARNED_REMOVALS_ARE_DONE.is_planted();
+        let watch = if finishes { self.inherited(now, node) } else { Watch::Off };
+        self.set_watch(node, watch);
         match stands.level {
             // The end of an isolation may leave a member.
             Level::Up => self.watch_anew(now, node),

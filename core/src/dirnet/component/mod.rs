@@ -422,9 +422,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         match frame.message {
             Message::Teif { generation, alarm } => {
                 // A later incarnation will be introduced; a component that only hung may go on.
-                if let (Some(fellow), Alarm::Ended | Alarm::SpawnFailed) =
-                    (self.fellow_mut(from), alarm)
-                {
+                let is_end = matches!(alarm, Alarm::Ended | Alarm::SpawnFailed)
+                    || super::ANY_ALARM_IS_A_LOSS.is_planted();
+                if let Some(fellow) = self.fellow_mut(from).filter(|_| is_end) {
                     fellow.lost = Some(now);
                 }
                 let incarnation = ComponentIncarnation { boot: frame.incarnation.boot, generation };

@@ -39,7 +39,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let raised = self.fellow(node).and_then(|fellow| fellow.raised);
         if let Some(raised) = raised
             && (now.since(raised.at).0 <= fresh || crate::dirnet::OLD_ALARMS_COUNT.is_planted())
-            && raised.incarnation == incarnation
+            && (raised.incarnation == incarnation
+                || crate::dirnet::ALARMS_OF_OTHERS_COUNT.is_planted())
         {
             let why = Why::of_alarm(Rule::AlarmBefore, raised.alarm);
             return self.conclude_agent(now, node, incarnation, why);
@@ -77,9 +78,25 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             suspicion.testimonies = Testimonies::of(asked);
             suspicion.asked_at = now;
-            suspicion.round = self.question(asked, node, suspicion.unheard);
+            let strangers = self.strangers();
+            let all = asked.iter().chain(strangers.iter()).collect();
+            suspicion.round = self.question(all, node, suspicion.unheard);
         }
         self.set_watch(node, Watch::Suspect(suspicion));
+    }
+
+    /// Nodes that a backup has never heard of, as it may not have been heard of itself: one that is
+    /// asked introduces it to the manager.
+    fn strangers(&self) -> Members {
+        let is_stranger = |node: &Rank| !self.db.standing(*node).is_known();
+        match self.state {
+            State::Backup(_) if !crate::dirnet::STRANGERS_ARE_NOT_ASKED.is_planted() => {
+                self.config.others().iter().filter(is_stranger).collect()
+            }
+            State::Backup(_) | State::Manager | State::Joining(_) | State::Excluded => {
+                Members::NONE
+            }
+        }
     }
 
     /// Whether `witness` has shown no sign that a question of this node reaches it: it has not

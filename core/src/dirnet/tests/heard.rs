@@ -26,6 +26,20 @@ pub(in crate::dirnet) fn x9_a_deaf_backup_deposes_no_manager() {
     assert!(net.is_whole() && net.component(1).is_heard(Instant(net.now)));
 }
 
+/// Found by the swarm: node 1 starts alone, and its link to the manager stays cut once it reaches
+/// node 2. It knew neither, so it asked none, and node 2 had no reason to send it anything.
+#[test]
+pub(in crate::dirnet) fn x8_a_backup_that_has_met_no_node_asks_all() {
+    let mut net = Net::new(3);
+    net.cut_off(1);
+    net.boot_all();
+    net.run(1_000);
+    assert_eq!(net.component(1).role(), Role::Backup);
+    net.cuts = [(0, 1), (1, 0)].into_iter().collect();
+    net.run(3_000);
+    assert!(net.component(0).database().standing(Rank(1)).is_up());
+}
+
 /// The manager hears no other node, and all others hear it: it stops deciding, and another takes
 /// over.
 #[test]

@@ -3,6 +3,7 @@
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
 use crate::ids::Rank;
+use std::vec::Vec;
 
 fn level(net: &Net, at: u16, of: u16) -> Level {
     net.component(at).database().standing(Rank(of)).level
@@ -20,6 +21,22 @@ pub(in crate::dirnet) fn g18_a_reset_that_a_manager_owed_is_its_successors() {
     net.lost.clear();
     net.run_while(9_000, |net| net.resets().iter().any(|(_, node)| *node == Rank(2)));
     assert_eq!(net.manager(), Some(1));
+    net.run_while(9_000, Net::is_whole);
+    assert!(net.is_whole());
+}
+
+/// Found by the swarm: a manager learned from a member's database that a node was removed, held it
+/// removed as well, and never reset it.
+#[test]
+pub(in crate::dirnet) fn g18_a_manager_resets_a_node_of_whose_removal_it_learns() {
+    let mut net = Net::settled(4);
+    net.crash(2);
+    let (node, level) = (Rank(2), Level::Down);
+    let incarnation = net.component(0).database().standing(node).incarnation;
+    let copy = net.frame(3, Message::Anid { node, incarnation, level });
+    assert_eq!(net.deliver(1, copy), Ok(()));
+    net.run_while(9_000, |net| !net.resets().is_empty());
+    assert_eq!((net.resets().len(), net.rules(2, Verdict::NodeDown)), (1, Vec::new()));
     net.run_while(9_000, Net::is_whole);
     assert!(net.is_whole());
 }

@@ -92,6 +92,20 @@ pub(in crate::dirnet) fn g19_where_all_were_removed_the_static_role_stands() {
     assert!(net.is_whole() && net.manager() == Some(0));
 }
 
+/// G-19, found by the swarm: an isolated node runs no component that could ask or answer.
+#[test]
+pub(in crate::dirnet) fn g19_where_all_others_were_removed_none_waits_for_an_isolated_node() {
+    let mut net = Net::settled(3);
+    assert_eq!(net.input(0, |it, now| it.isolate(now, Rank(2))), Ok(()));
+    net.run(1_000);
+    for (node, by) in [(0, 1), (1, 0)] {
+        net.refuse(node, 1, (by, Incarnation(1)), Term { epoch: 9, claimant: Rank(by) });
+    }
+    net.run(3_000);
+    assert_eq!(net.component(0).role(), Role::Manager);
+    assert_eq!(net.component(1).term().claimant, Rank(0));
+}
+
 /// G-19: no component of the removed boot has taken part in the net, so it has kept no term.
 #[test]
 pub(in crate::dirnet) fn g19_a_removed_node_that_never_took_part_asks() {

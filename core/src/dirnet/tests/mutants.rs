@@ -67,7 +67,10 @@ scenarios! {
         x8_a_member_that_has_yet_to_follow_a_new_manager_is_waited_for
         d43_a_node_that_the_transport_has_lost_is_a_suspect_at_once
         x9_the_end_of_an_earlier_boot_was_not_that_of_the_next
-        x9_a_frame_from_before_the_end_of_its_sender_disproves_no_report;
+        x9_a_frame_from_before_the_end_of_its_sender_disproves_no_report
+        x9_an_alarm_that_reports_no_end_is_no_loss
+        x8_an_answer_to_another_probe_is_none
+        g5_an_alarm_about_another_incarnation_is_none;
     succeed:
         g1_the_managers_death_is_noticed_and_it_is_followed
         g9_dead_candidates_are_passed_over
@@ -100,6 +103,7 @@ scenarios! {
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heard:
         x9_a_deaf_backup_deposes_no_manager
+        x8_a_backup_that_has_met_no_node_asks_all
         x9_a_deaf_manager_is_followed
         x9_a_manager_that_too_few_members_hear_is_followed
         x9_a_manager_that_only_the_last_candidate_hears_is_followed
@@ -121,6 +125,7 @@ scenarios! {
         x13_a_manager_whose_supervisor_hangs_is_followed_and_removed;
     heirs:
         g18_a_reset_that_a_manager_owed_is_its_successors
+        g18_a_manager_resets_a_node_of_whose_removal_it_learns
         g8_a_reset_that_was_done_hits_no_later_life
         d58_a_node_that_died_before_all_components_did_is_missed
         g24_an_absent_node_is_told_of_by_the_next_manager;
@@ -180,6 +185,7 @@ scenarios! {
         g19_after_a_blackout_the_terms_go_on
         g19_who_was_removed_asks_until_it_is_answered
         g19_where_all_were_removed_the_static_role_stands
+        g19_where_all_others_were_removed_none_waits_for_an_isolated_node
         g19_a_removed_node_that_never_took_part_asks
         g20_a_joiner_can_be_reached
         g21_a_clone_joins_and_does_not_start

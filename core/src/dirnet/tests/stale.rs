@@ -194,3 +194,41 @@ pub(in crate::dirnet) fn x9_a_frame_from_before_the_end_of_its_sender_disproves_
     net.run(5_000);
     assert_eq!(net.rules(2, Verdict::TookOver), [Rule::LastAlive]);
 }
+
+/// Node 2 was slow once, and went on: nothing that a backup hears would disprove its end later.
+#[test]
+pub(in crate::dirnet) fn x9_an_alarm_that_reports_no_end_is_no_loss() {
+    let mut net = Net::settled(3);
+    let slow = alarm(&net, 2, 0, Alarm::NoProgress);
+    assert_eq!(net.deliver(1, slow), Err(Reject::NotForMe));
+    net.run(3_000);
+    net.cut_off(1);
+    net.input(1, |it, now| it.handle_gone(now, Rank(0)));
+    net.run(5_000);
+    assert_eq!(net.rules(1, Verdict::TookOver), []);
+}
+
+/// A component that has ended answered an earlier probe, and its answer was delayed.
+#[test]
+pub(in crate::dirnet) fn x8_an_answer_to_another_probe_is_none() {
+    let mut net = Net::settled(3);
+    let late = net.frame(2, Message::Alive { round: 0 });
+    net.crash(2);
+    let probes = |(_, at, output): &(u64, u16, Output)| {
+        let Output::Send { frame, .. } = output else { return false };
+        *at == 1 && matches!(frame.message, Message::Probe { .. })
+    };
+    net.run_while(1_000, |net| net.log.iter().any(probes));
+    assert_eq!(net.deliver(1, late), Err(Reject::Late));
+}
+
+/// The task of node 3 has started a clone by itself, and its alarm about that came first.
+#[test]
+pub(in crate::dirnet) fn g5_an_alarm_about_another_incarnation_is_none() {
+    let mut net = Net::settled(4);
+    let of_clone = alarm(&net, 3, 1, Alarm::NoProgress);
+    assert_eq!(net.deliver(0, of_clone), Ok(()));
+    net.crash(3);
+    net.run_while(5_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
+    assert_eq!(net.rules(3, Verdict::AgentDown), []);
+}

@@ -147,10 +147,15 @@ impl Ledger {
         match now.role {
             Role::Joining => self.outcasts.values_mut().for_each(|seated| seated.remove(me)),
             Role::Backup => drop(self.outcasts.remove(&me)),
-            Role::Manager if self.outcasts.remove(&me).is_some_and(|seated| !seated.is_empty()) => {
-                self.broken("outcast", format!("node {me} was removed, and reigns by itself"));
+            Role::Manager => {
+                // An isolated node answers none.
+                let held = self.isolations.held();
+                let seated = self.outcasts.remove(&me).unwrap_or_default();
+                if seated.iter().any(|node| !held.contains(node)) {
+                    self.broken("outcast", format!("node {me} was removed, and reigns by itself"));
+                }
             }
-            Role::Manager | Role::Excluded => {}
+            Role::Excluded => {}
         }
     }
 

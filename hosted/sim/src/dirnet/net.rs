@@ -5,20 +5,22 @@
 
 mod admissions;
 mod calm;
+mod launcher;
 mod links;
 mod orders;
 mod outputs;
 mod resets;
 mod saved;
 mod setting;
+mod starts;
 mod strikes;
 mod supervisors;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::{
-    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Limits, Output, Post,
-    Profile, Progress, RestartLimit, Seat, Spawned, TASKS_MAX, Term,
+    Beat, Component, ComponentIncarnation, Config, Frame, ImAliveTask, Launcher, Limits, Output,
+    Profile, Progress, RestartLimit, Seat, TASKS_MAX, Term,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -29,6 +31,7 @@ use crate::draws::{Draws, Purpose};
 use crate::fault::Keep;
 use crate::run::Plan;
 use crate::trace::Trace;
+use launcher::Report;
 use saved::Saved;
 pub use setting::Setting;
 use supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
@@ -59,19 +62,24 @@ enum Flight {
         node: Rank,
         boot: Incarnation,
     },
-    Spawned {
+    Spawn {
         at: u16,
-        incarnation: u32,
+        boot: u32,
         generation: u32,
     },
     Boot {
         node: u16,
-        incarnation: u32,
     },
-    Ended {
+    Ready {
         at: u16,
-        incarnation: u32,
+        number: u64,
     },
+    Report {
+        from: u16,
+        run: u64,
+        report: Report,
+    },
+    LauncherWake,
     Between {
         from: u16,
         to: u16,
@@ -92,10 +100,6 @@ enum Flight {
     Wake {
         at: u16,
         run: u64,
-    },
-    Enter {
-        at: u16,
-        number: u64,
     },
     Parted {
         at: u16,
@@ -130,10 +134,13 @@ struct Node {
     incarnation: u32,
     /// When it was last gone.
     died: u64,
+    /// The last boot of it that a manager has ordered to reset.
+    reset_up_to: Incarnation,
     kept: Option<Term>,
     saved: Saved,
     progress: Progress,
-    component_stalls: u64,
+    /// The start and the end of its component's stall.
+    component_stalls: Option<(u64, u64)>,
     task_stalls: u64,
     /// The start and the end of the supervisor's stall.
     supervisor_stalls: Option<(u64, u64)>,
@@ -152,6 +159,7 @@ pub(super) struct Net {
     pub(super) said: Said,
     setting: Setting,
     nodes: Vec<Node>,
+    launcher: Option<Launcher<8>>,
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
     /// Processes of supervisors and components so far, and sessions.
@@ -190,13 +198,14 @@ impl Net {
         let mut orders = Draws::new(plan.seed, Purpose::Faults);
         let mut setting = Setting::draw(&mut draws);
         setting.first_boot = orders.pick(&[0, 0, (1 << 31) - 3]);
+        setting.boots_begin_early = Draws::new(plan.seed, Purpose::Recovery).chance(1, 2);
         let (count, weather) = (setting.parts.len() as u16, setting.weather);
         let spread = draws.pick(&[0, 0, 50, 800]);
         let mut net = Self::set_up(setting, plan.seed);
         net.trace = plan.trace.clone();
         for node in 0..count {
             let at = draws.below(spread + 1) * net.setting.unit;
-            net.post_at(at, Flight::Boot { node, incarnation: net.setting.first_boot });
+            net.post_at(at, Flight::Boot { node });
         }
         let strikes = strike::draw(&mut draws, &mut orders, count, weather);
         for ((at, strike), number) in strikes.iter().zip(0..) {
@@ -217,6 +226,9 @@ impl Net {
             ledger: Ledger::new(setting.parts.len(), setting.weather),
             said: Said::default(),
             nodes: setting.parts.iter().map(|_| Node::new(setting.first_boot)).collect(),
+            launcher: setting
+                .resets_work
+                .then(|| Self::new_launcher(setting.timing.clone, setting.unit)),
             setting,
             flights: BTreeMap::new(),
             posted: 0,
@@ -241,7 +253,7 @@ impl Net {
 
     /// Starts every node now.
     pub(super) fn boot_all(&mut self) {
-        (0..self.nodes.len() as u16).for_each(|node| self.boot(node));
+        (0..self.nodes.len() as u16).for_each(|node| self.start_node(node));
     }
 
     /// Runs until `at`.
@@ -294,7 +306,10 @@ impl Net {
             let component = component.and_then(Component::poll_timeout);
             let task = it.task.as_ref().and_then(ImAliveTask::poll_timeout);
             [
-                component.map(|at| (at.0.max(it.component_stalls), node, Seat::Component)),
+                component.map(|at| {
+                    let until = it.component_stalls.map_or(0, |(_, until)| until);
+                    (at.0.max(until), node, Seat::Component)
+                }),
                 task.map(|at| (at.0.max(it.task_stalls), node, Seat::ImAliveTask)),
             ]
         });
@@ -317,64 +332,9 @@ impl Net {
         let limit = |within| RestartLimit { max: 5, within };
         // As long as six resets of a node that never comes back take.
         let resets = limit(Duration(6 * profile.timing().reset_period().0));
-        let limits = Limits { restarts: limit(Duration(20_000 * self.setting.unit)), resets };
+        let limits = Limits { restarts: Self::restarts(self.setting.unit), resets };
         Config::new(Rank(node), &self.setting.parts, profile, self.setting.min_alive, limits)
             .expect("one manager")
-    }
-
-    fn boot(&mut self, node: u16) {
-        self.start_supervisor(node);
-        self.hear_out(node);
-        let supervisor = self.node(node).supervisor.as_ref();
-        if supervisor.is_none_or(|it| it.decider.is_isolated()) {
-            return;
-        }
-        let config = self.config(node);
-        let it = self.node(node);
-        it.boot = it.incarnation + 1;
-        let (me, boot) = (Rank(node), Incarnation(it.boot));
-        let (others, profile) = (config.others(), *config.profile());
-        it.task = Some(ImAliveTask::new(Post { me, boot, others, profile }));
-        (it.component_stalls, it.task_stalls, it.refuses_spawns) = (0, 0, 0);
-        it.supervisor_stalls = None;
-        self.start_component(node, 0);
-    }
-
-    fn start_component(&mut self, node: u16, generation: u32) {
-        let it = self.node(node);
-        it.cells.clear();
-        it.component_stalls = 0;
-        it.has_dead_timers = false;
-        self.start_process(node, generation);
-    }
-
-    /// The component of `node` enters the DIR net.
-    fn enter(&mut self, node: u16) {
-        let (config, now) = (self.config(node), Instant(self.now));
-        let tasks = self.setting.tasks;
-        let it = self.node(node);
-        let Some(ComponentProcess { generation, removed, .. }) = it.process else { return };
-        let incarnation = ComponentIncarnation { boot: Incarnation(it.boot), generation };
-        let kept = it.saved.kept(it.kept, removed);
-        let component = Component::new(now, config, incarnation, tasks, kept);
-        let wrong = it.saved.judge(config.nodes(), &component);
-        let is_memory_lost = it.saved.is_newest_damaged();
-        it.component = Some(component);
-        if is_memory_lost {
-            self.ledger.handle_memory_lost(Rank(node));
-        }
-        wrong.into_iter().for_each(|what| self.ledger.broken("snapshots", what));
-        self.note(|| format!("{node} begins incarnation {incarnation}"));
-        self.drain(node);
-    }
-
-    fn crash(&mut self, node: u16) {
-        let now = self.now;
-        let it = self.node(node);
-        (it.component, it.task, it.supervisor_stalls) = (None, None, None);
-        it.died = now;
-        it.outputs_left = None;
-        self.end_supervisor(node);
     }
 
     fn expire(&mut self, node: u16, seat: Seat) {
@@ -391,8 +351,7 @@ impl Net {
     fn land(&mut self, flight: Flight) {
         let now = Instant(self.now);
         // Work of a stalled supervisor waits until it continues.
-        if let Flight::Spawned { at, .. }
-        | Flight::Ended { at, .. }
+        if let Flight::Spawn { at, .. }
         | Flight::Between { to: at, .. }
         | Flight::Up { at, .. }
         | Flight::Wake { at, .. } = flight
@@ -400,10 +359,10 @@ impl Net {
         {
             return self.post_at(until, flight);
         }
-        if let Flight::Fenced { at, .. } | Flight::Down { at, .. } = flight
-            && self.node(at).component_stalls > now.0
+        if let Flight::Fenced { at, .. } | Flight::Down { at, .. } | Flight::Ready { at, .. } =
+            flight
+            && let Some(until) = self.node(at).component_stalls_until(now.0)
         {
-            let until = self.node(at).component_stalls;
             return self.post_at(until, flight);
         }
         match flight {
@@ -414,26 +373,19 @@ impl Net {
             Flight::Up { at, number, message } => self.land_up(at, number, message),
             Flight::Down { at, number, message } => self.land_down(at, number, message),
             Flight::Wake { at, run } => self.land_wake(at, run),
-            Flight::Enter { at, number } => self.land_enter(at, number),
+            Flight::Ready { at, number } => self.land_ready(at, number),
+            Flight::Report { from, run, report } => self.land_report(from, run, report),
+            Flight::LauncherWake => self.land_launcher_wake(),
             Flight::Beat { from, to } => self.land_beat(from, to),
             Flight::Fenced { at, number, node, boot } if self.node(at).runs(number) => {
                 self.note_fenced(at, node, boot);
             }
-            Flight::Spawned { at, incarnation, generation }
-                if self.node(at).boot == incarnation =>
+            Flight::Spawn { at, boot, generation }
+                if self.node(at).boot == boot && self.node(at).task.is_some() =>
             {
-                self.land_spawned(at, generation);
+                self.land_spawn(at, generation);
             }
-            Flight::Boot { node, incarnation } if self.node(node).boot == incarnation => {
-                self.boot(node);
-            }
-            Flight::Ended { at, incarnation } if self.node(at).boot == incarnation => {
-                if let Some(task) = &mut self.node(at).task {
-                    task.handle_ended(now);
-                }
-                self.drain(at);
-                self.tell_alone(at);
-            }
+            Flight::Boot { node } => self.start_node(node),
             Flight::Parted { at, incarnation, node, boot, is_whole }
                 if self.node(at).boot == incarnation && self.node(node).boot == boot =>
             {
@@ -444,11 +396,7 @@ impl Net {
                 }
                 self.drain(at);
             }
-            Flight::Parted { .. }
-            | Flight::Fenced { .. }
-            | Flight::Spawned { .. }
-            | Flight::Boot { .. }
-            | Flight::Ended { .. } => {}
+            Flight::Parted { .. } | Flight::Fenced { .. } | Flight::Spawn { .. } => {}
             Flight::Strike { number, strike } => self.strike(number, strike),
             Flight::Heal { cut } => {
                 self.cuts.remove(&cut);
@@ -461,23 +409,13 @@ impl Net {
     /// alarm of its task.
     fn tell_alone(&mut self, node: u16) {
         let it = self.node(node);
-        let is_alone = it.supervisor.as_ref().is_some_and(|it| it.decider.running().is_empty());
+        let is_alone = it
+            .supervisor
+            .as_ref()
+            .is_some_and(|it| it.decider.running().is_empty() && !it.starts.has_given_up());
         if is_alone && it.process.is_none() {
             it.task.iter_mut().for_each(ImAliveTask::handle_alone);
             self.drain(node);
-        }
-    }
-
-    fn land_spawned(&mut self, at: u16, generation: u32) {
-        let now = Instant(self.now);
-        let it = self.node(at);
-        let refuses = it.refuses_spawns > now.0;
-        let Some(task) = &mut it.task else { return };
-        let spawned = if refuses { Spawned::Failed } else { Spawned::Runs };
-        task.handle_spawned(now, spawned);
-        self.drain(at);
-        if spawned == Spawned::Runs {
-            self.start_component(at, generation);
         }
     }
 
@@ -513,6 +451,13 @@ impl Node {
         connected.is_some_and(|it| it.boot == boot)
     }
 
+    /// Whether this incarnation of its component runs.
+    fn is_component(&self, incarnation: ComponentIncarnation) -> bool {
+        self.process.as_ref().is_some_and(|it| {
+            (it.own.boot, it.generation) == (incarnation.boot, incarnation.generation)
+        })
+    }
+
     /// Whether this process of its component runs.
     fn runs(&self, number: u64) -> bool {
         self.process.as_ref().is_some_and(|it| it.number == number)
@@ -529,10 +474,11 @@ impl Node {
             boot,
             incarnation: boot,
             died: 0,
+            reset_up_to: Incarnation(0),
             kept: None,
             saved: Saved::default(),
             progress: Progress::default(),
-            component_stalls: 0,
+            component_stalls: None,
             task_stalls: 0,
             supervisor_stalls: None,
             refuses_spawns: 0,

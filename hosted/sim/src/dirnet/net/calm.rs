@@ -1,13 +1,16 @@
 //! Recovery of a run: what makes it well again, and when it is.
 
-use weft_core::dirnet::{Component, Role};
-use weft_core::ids::Rank;
+use weft_core::dirnet::{Component, Level, Role};
+use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
 use super::{Flight, LOOK_MS, Net, Node};
 
 /// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
+/// A node that a manager holds removed is reset within this time after its death and the last fault:
+/// all have fenced it by then, or have been removed as well.
+const RESET_MS_MAX: u64 = 30_000;
 const EVENTS_MAX: u64 = 3_000_000;
 /// The most events before that. A run has tens of thousands; messages that are answered without end
 /// may let no time pass.
@@ -60,13 +63,15 @@ impl Net {
         }
         let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * self.setting.unit);
         for node in 0..self.nodes.len() as u16 {
-            let it = self.node(node);
-            let is_dead = it.task.is_none();
-            let incarnation = it.boot;
+            let it = &self.nodes[usize::from(node)];
             let is_old = it.died + self.setting.noticed_after() < self.now;
-            if is_dead && is_time && is_old && !self.is_booting(node) {
+            if it.supervisor.is_none() && is_time && is_old {
                 self.check_noticed(node);
-                self.post_at(self.now + self.setting.unit, Flight::Boot { node, incarnation });
+                let waits = self.waits_for_reset(node);
+                // The launcher does this by itself.
+                if self.launcher.is_none() && !waits {
+                    self.start_node(node);
+                }
             }
         }
         if is_time {
@@ -83,7 +88,8 @@ impl Net {
             let Some(component) = &it.component else { return false };
             let standing = component.database().standing(Rank(node));
             let is_up = standing.is_up() && standing.incarnation.boot.0 == boot;
-            let runs = it.component_stalls < long_ago && !it.has_dead_timers;
+            let stalls = it.component_stalls.is_some_and(|(_, until)| until >= long_ago);
+            let runs = !stalls && !it.has_dead_timers;
             component.role() == Role::Manager
                 && self.ledger.manages_since(component.me(), long_ago)
                 && runs
@@ -99,6 +105,26 @@ impl Net {
         }
     }
 
+    /// Whether a manager holds this dead node removed and has not ordered its reset since: then
+    /// neither a launcher nor an operator starts it. Checks that this does not last.
+    fn waits_for_reset(&mut self, node: u16) -> bool {
+        let it = &self.nodes[usize::from(node)];
+        let boot = Incarnation(it.boot);
+        let holds = |it: &Node| {
+            let Some(component) = &it.component else { return false };
+            let standing = component.database().standing(Rank(node));
+            let is_removed = standing.level == Level::Down && standing.incarnation.boot == boot;
+            component.role() == Role::Manager && is_removed
+        };
+        let manager = self.nodes.iter().position(holds).filter(|_| it.reset_up_to < boot);
+        let since = it.died.max(self.setting.calm_from);
+        if let Some(at) = manager.filter(|_| since + RESET_MS_MAX * self.setting.unit < self.now) {
+            let what = format!("manager {at} holds node {node} removed, and does not reset it");
+            self.ledger.broken("reset", what);
+        }
+        manager.is_some()
+    }
+
     /// A component reports its supervisor if that has stalled for as long as a clone may take.
     fn report_stopped(&mut self, node: u16) {
         let (now, clone) = (self.now, self.setting.timing.clone.0);
@@ -106,18 +132,12 @@ impl Net {
         let is_hung =
             it.supervisor_stalls.is_some_and(|(since, until)| since + clone <= now && now < until);
         if is_hung
-            && it.component_stalls <= now
+            && it.component_stalls_until(now).is_none()
             && let Some(component) = &mut it.component
         {
             component.handle_supervisor_hung(Instant(now));
             self.drain(node);
         }
-    }
-
-    fn is_booting(&self, node: u16) -> bool {
-        self.flights
-            .values()
-            .any(|flight| matches!(flight, Flight::Boot { node: n, .. } if *n == node))
     }
 
     /// Whether no frame has been sent lately. Where links stay cut, witnesses are asked again and

@@ -45,13 +45,6 @@ impl Net {
         self.post_at(self.now, Flight::Parted { at, incarnation, node, boot, is_whole: true });
     }
 
-    /// The component's process ends, and its task is notified.
-    pub(super) fn end(&mut self, node: u16) {
-        self.end_process(node);
-        let incarnation = self.node(node).boot;
-        self.post_at(self.now + self.setting.unit, Flight::Ended { at: node, incarnation });
-    }
-
     pub(super) fn is_cut(&self, from: u16, to: u16) -> bool {
         self.cuts.contains(&(from, to)) || self.severed.contains(&(from, to))
     }

@@ -46,7 +46,9 @@ impl Net {
     fn takes_orders(&self, at: u16) -> bool {
         let it = &self.nodes[usize::from(at)];
         let is_manager = it.component.as_ref().is_some_and(|it| it.role() == Role::Manager);
-        is_manager && it.component_stalls <= self.now && it.stopped_until(self.now).is_none()
+        is_manager
+            && it.component_stalls_until(self.now).is_none()
+            && it.stopped_until(self.now).is_none()
     }
 
     fn order(

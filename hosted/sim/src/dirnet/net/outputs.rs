@@ -12,12 +12,19 @@ impl Net {
         let Flight::Frame { from, to, seat, is_lane, frame } = flight else { return };
         let now = Instant(self.now);
         let it = self.node(to);
-        let stalls = if seat == Seat::Component { it.component_stalls } else { it.task_stalls };
+        let stalls = match seat {
+            Seat::Component => it.component_stalls.map_or(0, |(_, until)| until),
+            Seat::ImAliveTask => it.task_stalls,
+        };
         if stalls > now.0 {
             return self.post_at(stalls, flight);
         }
         if is_lane && !it.connects(from, frame.incarnation.boot) {
             return;
+        }
+        // It sends one thing only to its own task: the order to watch it.
+        if seat == Seat::ImAliveTask && from == to && it.is_component(frame.incarnation) {
+            it.supervisor.iter_mut().for_each(|it| it.starts.handle_watched());
         }
         let handled = match (seat, &mut it.component, &mut it.task) {
             (Seat::Component, Some(component), _) => {
@@ -37,9 +44,9 @@ impl Net {
     pub(super) fn land_beat(&mut self, from: u16, to: u16) {
         let now = Instant(self.now);
         let it = self.node(to);
-        let (stalls, beat) = (it.component_stalls, it.cells.get(&from).copied());
-        if stalls > now.0 {
-            return self.post_at(stalls, Flight::Beat { from, to });
+        let beat = it.cells.get(&from).copied();
+        if let Some(until) = it.component_stalls_until(now.0) {
+            return self.post_at(until, Flight::Beat { from, to });
         }
         let Some(beat) = beat.filter(|beat| it.connects(from, beat.incarnation.boot)) else {
             return;
@@ -82,7 +89,7 @@ impl Net {
     }
 
     fn perform(&mut self, node: u16, by: Seat, output: Output) {
-        let (now, incarnation) = (self.now, self.node(node).boot);
+        let (now, boot) = (self.now, self.node(node).boot);
         match (&mut self.said.log, &output) {
             (None, _) | (_, Output::Beat { .. }) => {}
             (Some(log), output) => log.push((now, Rank(node), *output)),
@@ -115,12 +122,7 @@ impl Net {
                 self.up(node, Up::Reset(other, boot));
             }
             Output::Spawn { generation } => {
-                self.end_process(node);
-                self.hear_out(node);
-                self.post_at(
-                    now + self.setting.spawn,
-                    Flight::Spawned { at: node, incarnation, generation },
-                );
+                self.post_at(now + 1, Flight::Spawn { at: node, boot, generation });
             }
             Output::Verdict(why) => {
                 let name = why.rule.name();

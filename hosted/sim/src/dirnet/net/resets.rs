@@ -1,22 +1,18 @@
-//! Resets, and the supervisors that carry them out.
+//! Resets: what a supervisor makes of its component's order, and what a manager must have done
+//! before it gives one.
 
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Flight, Net, Node};
+use super::launcher::Report;
+use super::{Net, Node};
 
 impl Net {
-    pub(super) fn reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
+    /// The supervisor of `by` passes the order on to the launcher, or to an operator.
+    pub(super) fn order_reset(&mut self, by: u16, node: Rank, boot: Incarnation) {
         self.note(|| format!("{by} resets {node} in incarnation {boot}"));
-        let incarnation = self.node(node.0).boot;
-        let now = self.now;
-        let is_ordered = self.node(by).stopped_until(now).is_none();
-        if is_ordered && self.setting.resets_work && incarnation == boot.0 {
-            self.crash(node.0);
-            self.post_at(
-                self.now + self.setting.reboot,
-                Flight::Boot { node: node.0, incarnation },
-            );
-        }
+        let it = self.node(node.0);
+        it.reset_up_to = boot.max(it.reset_up_to);
+        self.report(by, Report::Reset(node, boot));
     }
 
     /// Checks that every live member that the manager knows in its current incarnation has fenced

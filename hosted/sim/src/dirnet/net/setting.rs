@@ -39,11 +39,13 @@ pub struct Setting {
     pub cuts_sessions: bool,
     /// The time that a process takes to start.
     pub spawn: u64,
-    /// The time that a node takes to boot again.
+    /// Whether a boot has begun before it is found that its first component cannot be started.
+    pub boots_begin_early: bool,
+    /// The time that a node takes to boot.
     pub reboot: u64,
     /// The number of members that decisions need.
     pub min_alive: u16,
-    /// Whether nodes can be reset.
+    /// Whether nodes can be reset: a launcher has started them.
     pub resets_work: bool,
     /// The tasks of each node.
     pub tasks: u8,
@@ -70,6 +72,7 @@ impl Setting {
             late_max: 1,
             cuts_sessions: false,
             spawn: 30 * MS,
+            boots_begin_early: false,
             reboot: 400 * MS,
             min_alive: 1,
             resets_work: true,

@@ -1,5 +1,7 @@
 //! The strikes of a run, as they happen.
 
+use weft_core::dirnet::End;
+
 use super::Net;
 use crate::dirnet::strike::{self, Strike};
 
@@ -13,20 +15,22 @@ impl Net {
             Strike::CrashBetween(node, outputs) => self.node(node).outputs_left = Some(outputs),
             Strike::Restart(node) => {
                 self.crash(node);
-                self.boot(node);
+                self.start_node(node);
             }
-            Strike::Hang(node) => self.node(node).component = None,
-            Strike::End(node) => self.end(node),
+            Strike::Hang(node) => self.hang(node),
+            Strike::End(node) => {
+                let is_killed = self.draws.chance(1, 2);
+                self.end_process(node, if is_killed { End::Killed } else { End::Failed });
+            }
             Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
             Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
             Strike::Stall(node, ms) => {
                 self.stall_component(node, ms);
-                self.stall_task(node, ms);
+                self.stall_supervisor(node, ms);
             }
             Strike::StallComponent(node, ms) => self.stall_component(node, ms),
             Strike::StopSupervisor(node, ms) => {
-                self.node(node).supervisor_stalls = Some((now, now + ms * unit));
-                self.stall_task(node, ms);
+                self.stall_supervisor(node, ms);
             }
             Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
             Strike::Cut(..) => {}
@@ -66,14 +70,22 @@ impl Net {
 
     /// A stall ends no earlier one: messages that wait for its end keep their order.
     fn stall_component(&mut self, node: u16, ms: u64) {
-        let until = self.now + ms * self.setting.unit;
-        let stalls = &mut self.node(node).component_stalls;
-        *stalls = until.max(*stalls);
+        let (now, until) = (self.now, self.now + ms * self.setting.unit);
+        let it = self.node(node);
+        it.component_stalls = Some(prolonged(it.component_stalls, now, until));
     }
 
-    fn stall_task(&mut self, node: u16, ms: u64) {
-        let until = self.now + ms * self.setting.unit;
-        let stalls = &mut self.node(node).task_stalls;
-        *stalls = until.max(*stalls);
+    /// The supervisor stalls, with its I'm-Alive Task.
+    fn stall_supervisor(&mut self, node: u16, ms: u64) {
+        let (now, until) = (self.now, self.now + ms * self.setting.unit);
+        let it = self.node(node);
+        it.task_stalls = until.max(it.task_stalls);
+        it.supervisor_stalls = Some(prolonged(it.supervisor_stalls, now, until));
     }
+}
+
+/// A stall of something that may stall already.
+fn prolonged(before: Option<(u64, u64)>, now: u64, until: u64) -> (u64, u64) {
+    let (since, end) = before.filter(|(_, end)| now < *end).unwrap_or((now, until));
+    (since, until.max(end))
 }

@@ -13,19 +13,15 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Announcement, Fenced, Order, Standing, Supervision, Term};
+use weft_core::dirnet::{
+    Announcement, End, Fenced, Level, Order, Standing, Starts, Supervision, Term,
+};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
+use super::launcher::Report;
 use super::{Flight, Net};
 use crate::dirnet::strike::MS;
-
-/// How long a component waits for peers that may not run, and for running ones that do not greet
-/// it, before it enters the DIR net.
-const ENTER_MS: u64 = 400;
-const GREET_MS: u64 = 2_000;
-/// How long a node takes from the end of one boot to the next.
-const NEXT_BOOT_MS: u64 = 300;
 
 /// From one supervisor to another.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +41,7 @@ pub(super) enum Between {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Up {
     Ready(Announcement),
-    Ended,
+    Ended(End),
     Removed(u16, Incarnation, Term),
     Isolated(Rank, Incarnation),
     Released(Rank, Incarnation),
@@ -68,15 +64,22 @@ pub(super) enum Down {
 /// The process of one supervisor.
 pub(super) struct SupervisorProcess {
     pub(super) decider: Supervision<8>,
+    pub(super) starts: Starts,
     /// Distinguishes it from earlier ones of its node.
-    run: u64,
+    pub(super) run: u64,
+    /// Whether a boot has begun and is not over.
+    pub(super) has_begun: bool,
+    /// The last boot of which a process was started.
+    pub(super) last: Option<Incarnation>,
+    /// Of the component that is started next, unless it begins a boot.
+    pub(super) generation: u32,
     /// When it is woken for the decider's deadline.
     wakes_at: Option<u64>,
-    sessions: BTreeMap<u16, u64>,
+    pub(super) sessions: BTreeMap<u16, u64>,
     /// The process of the component, until its end is noticed.
-    child: Option<u64>,
+    pub(super) child: Option<u64>,
     /// The component that is announced.
-    announced: Option<Announcement>,
+    pub(super) announced: Option<Announcement>,
     /// By definition: the boots of which a removal was acknowledged, the last isolations and the
     /// last releases that were received.
     pub(super) acknowledged: BTreeMap<u16, Incarnation>,
@@ -89,9 +92,11 @@ pub(super) struct SupervisorProcess {
 #[derive(Debug)]
 pub(super) struct ComponentProcess {
     pub(super) number: u64,
-    own: Announcement,
+    pub(super) own: Announcement,
     pub(super) generation: u32,
-    ready_at: Option<u64>,
+    /// Since when it hangs, if it does.
+    pub(super) hangs_since: Option<u64>,
+    pub(super) ready_at: Option<u64>,
     pub(super) has_entered: bool,
     /// The boot of each peer that it has connected.
     pub(super) connected: BTreeMap<u16, Announcement>,
@@ -105,11 +110,8 @@ pub(super) struct ComponentProcess {
 }
 
 impl Net {
-    /// Starts a supervisor on `node`, unless one runs.
-    pub(super) fn start_supervisor(&mut self, node: u16) {
-        if self.node(node).supervisor.is_some() {
-            return;
-        }
+    /// Starts a supervisor on `node`.
+    pub(super) fn start_supervisor(&mut self, node: u16, starts: Starts) {
         self.runs += 1;
         let run = self.runs;
         let decider = Supervision::new(Rank(node));
@@ -117,7 +119,11 @@ impl Net {
         let note = it.isolation_note;
         it.supervisor = Some(SupervisorProcess {
             decider,
+            starts,
             run,
+            has_begun: false,
+            last: None,
+            generation: 0,
             wakes_at: None,
             sessions: BTreeMap::new(),
             child: None,
@@ -179,95 +185,6 @@ impl Net {
         }
     }
 
-    /// The supervisor of `node` ends, and its component with it.
-    pub(super) fn end_supervisor(&mut self, node: u16) {
-        let Some(supervisor) = self.node(node).supervisor.take() else { return };
-        self.node(node).process = None;
-        if supervisor.decider.removed() != Incarnation(0) {
-            // No other process of the node may know of the removal.
-            self.ledger.handle_memory_lost(Rank(node));
-        }
-        for (peer, session) in supervisor.sessions {
-            // A host that loses its power closes no connection: the session lasts until the next.
-            if !self.draws.chance(self.setting.noticed, 1_000) {
-                continue;
-            }
-            let Some(other) = &mut self.node(peer).supervisor else { continue };
-            other.sessions.remove(&node);
-            let run = other.run;
-            let message = Between::Parted;
-            self.post_late(
-                node,
-                peer,
-                Flight::Between { from: node, to: peer, run, session, message },
-            );
-        }
-    }
-
-    /// The process of a component starts; its supervisor meets others for it.
-    pub(super) fn start_process(&mut self, node: u16, generation: u32) {
-        self.end_process(node);
-        self.reap(node);
-        self.runs += 1;
-        let number = self.runs;
-        let it = self.node(node);
-        let boot = Incarnation(it.boot);
-        it.incarnation += 1;
-        let removed = it.supervisor.as_ref().map(|it| it.decider.removed()).unwrap_or_default();
-        let own = Announcement { incarnation: Incarnation(it.incarnation), boot };
-        it.process = Some(ComponentProcess {
-            number,
-            own,
-            generation,
-            ready_at: None,
-            has_entered: false,
-            connected: BTreeMap::new(),
-            removals: BTreeMap::new(),
-            acknowledged: BTreeMap::new(),
-            removed,
-            standings: [Standing::default(); 8],
-        });
-        if let Some(supervisor) = &mut it.supervisor {
-            supervisor.child = Some(number);
-            supervisor.decider.handle_started(own);
-        }
-        if generation == 0 {
-            self.forget_removals(node);
-        }
-        self.up(node, Up::Ready(own));
-    }
-
-    /// The process of the component of `node` ends, if there is one.
-    pub(super) fn end_process(&mut self, node: u16) {
-        self.up(node, Up::Ended);
-        let it = self.node(node);
-        (it.component, it.process) = (None, None);
-    }
-
-    /// The supervisor of `node` handles all that its component has sent, and then ends it.
-    pub(super) fn hear_out(&mut self, node: u16) {
-        let is_of = |flight: &Flight| matches!(flight, Flight::Up { at, .. } if *at == node);
-        while let Some(key) = self.flights.iter().find(|(_, it)| is_of(it)).map(|(key, _)| *key) {
-            let Some(Flight::Up { at, number, message }) = self.flights.remove(&key) else {
-                return;
-            };
-            self.land_up(at, number, message);
-        }
-        self.reap(node);
-    }
-
-    /// The supervisor of `node` notices the end of its component.
-    fn reap(&mut self, node: u16) {
-        let Some(supervisor) = &mut self.node(node).supervisor else { return };
-        if supervisor.child.take().is_none() {
-            return;
-        }
-        if let Some(announced) = supervisor.announced.take() {
-            self.announce(node, Between::Dead(announced.incarnation));
-        }
-        self.decide(node, Supervision::handle_ended);
-    }
-
     fn between(&mut self, from: u16, to: u16, message: Between) {
         let Some(session) = self.session(to, from) else { return };
         let Some(run) = self.node(to).supervisor.as_ref().map(|it| it.run) else { return };
@@ -279,14 +196,14 @@ impl Net {
         self.post_late(at, at, Flight::Up { at, number, message });
     }
 
-    fn down(&mut self, at: u16, message: Down) {
+    pub(super) fn down(&mut self, at: u16, message: Down) {
         let Some(number) = self.node(at).process.as_ref().map(|it| it.number) else { return };
         // Not the way of `up`: neither end waits for the other.
         self.post_late(at + 100, at, Flight::Down { at, number, message });
     }
 
     /// Delivers after everything that was sent on this way before.
-    fn post_late(&mut self, from: u16, to: u16, flight: Flight) {
+    pub(super) fn post_late(&mut self, from: u16, to: u16, flight: Flight) {
         let after = self.draws.between(1, self.setting.late_max);
         let last = self.ways.get(&(from, to)).copied().unwrap_or_default();
         let at = last.max(self.now + after);
@@ -340,36 +257,18 @@ impl Net {
         *last = boot.max(*last);
         match message {
             Up::Ready(own) => self.handle_ready(at, own),
-            Up::Ended => self.reap(at),
+            Up::Ended(end) => self.reap(at, end),
             Up::Removed(node, boot, term) => {
                 self.decide(at, |it| it.handle_removed(now, Peer(node), boot, term));
             }
             Up::Isolated(node, boot) => self.decide(at, |it| it.handle_isolated(node, boot)),
             Up::Released(node, boot) => self.decide(at, |it| it.handle_released(node, boot)),
-            Up::Reset(node, boot) => self.reset(at, node, boot),
+            Up::Reset(node, boot) => self.order_reset(at, node, boot),
             Up::Excluded => self.decide(at, Supervision::handle_over),
         }
     }
 
-    fn handle_ready(&mut self, at: u16, own: Announcement) {
-        let (now, unit) = (self.now, self.setting.unit);
-        let it = self.node(at);
-        let Some(process) = it.process.as_mut().filter(|process| process.own == own) else {
-            return;
-        };
-        process.ready_at = Some(now);
-        let number = process.number;
-        if let Some(supervisor) = &mut it.supervisor {
-            supervisor.announced = Some(own);
-        }
-        self.announce(at, Between::Alive(own));
-        self.decide(at, Supervision::handle_ready);
-        for ms in [0, ENTER_MS, GREET_MS] {
-            self.post_at(now + ms * unit, Flight::Enter { at, number });
-        }
-    }
-
-    fn announce(&mut self, at: u16, message: Between) {
+    pub(super) fn announce(&mut self, at: u16, message: Between) {
         let sessions = self.node(at).supervisor.as_ref().map(|it| it.sessions.clone());
         for peer in sessions.unwrap_or_default().into_keys() {
             self.between(at, peer, message);
@@ -377,7 +276,7 @@ impl Net {
     }
 
     /// Hands an input to the supervisor of `node`, and carries out what follows.
-    fn decide(&mut self, node: u16, input: impl FnOnce(&mut Supervision<8>)) {
+    pub(super) fn decide(&mut self, node: u16, input: impl FnOnce(&mut Supervision<8>)) {
         let Some(supervisor) = &mut self.node(node).supervisor else { return };
         let run = supervisor.run;
         input(&mut supervisor.decider);
@@ -400,15 +299,16 @@ impl Net {
     }
 
     /// The decider's clock, whose deadlines are of a host: a unit of the run is a millisecond.
-    fn supervisor_clock(&self) -> Instant {
+    pub(super) fn supervisor_clock(&self) -> Instant {
         Instant(self.now / self.setting.unit * MS)
     }
 
-    fn keep_deadline(&mut self, node: u16) {
+    pub(super) fn keep_deadline(&mut self, node: u16) {
         let (now, unit) = (self.now, self.setting.unit);
         let Some(supervisor) = &mut self.node(node).supervisor else { return };
-        let due =
-            supervisor.decider.poll_timeout().map(|at| (at.0.div_ceil(MS) * unit).max(now + 1));
+        let deadlines = [supervisor.decider.poll_timeout(), supervisor.starts.poll_timeout()];
+        let due = deadlines.into_iter().flatten().min();
+        let due = due.map(|at| (at.0.div_ceil(MS) * unit).max(now + 1));
         if due.is_some() && supervisor.wakes_at != due {
             supervisor.wakes_at = due;
             let (run, at) = (supervisor.run, due.unwrap_or(now));
@@ -422,6 +322,7 @@ impl Net {
         if supervisor.run == run {
             supervisor.wakes_at = None;
             self.decide(at, |it| it.handle_time(now));
+            self.pass_starts(at);
         }
     }
 
@@ -462,35 +363,29 @@ impl Net {
             Order::AskForRelease(Peer(peer), boot) => {
                 self.between(node, peer, Between::AskForRelease(boot));
             }
-            Order::Report { .. } => {}
-            Order::Reset(of, boot) => self.reset(node, of, boot),
+            Order::Report { level: Level::Up, .. } => {}
+            Order::Report { node: of, boot, level: Level::Down } => {
+                self.report(node, Report::Removed(of, boot));
+            }
+            Order::Report { node: of, boot, level: Level::Isolated } => {
+                self.report(node, Report::Isolated(of, boot));
+            }
+            Order::Report { node: of, boot, level: Level::Released } => {
+                self.report(node, Report::Released(of, boot));
+            }
+            Order::Reset(of, boot) => self.order_reset(node, of, boot),
             Order::Keep(isolation) => self.node(node).isolation_note = isolation,
-            Order::Halt => self.end_boot(node),
-            Order::Resume => self.boot_again(node),
+            Order::Halt => self.end_boot(node, Starts::handle_halt),
+            Order::Resume => self.end_boot(node, Starts::handle_resume),
             Order::Reboot => {
                 let it = self.node(node);
                 let removed = it.supervisor.as_ref().map(|it| it.decider.removed().0);
                 if removed == Some(it.boot) {
                     self.ledger.handle_excluded(Rank(node));
                 }
-                self.end_boot(node);
-                self.boot_again(node);
+                self.end_boot(node, Starts::handle_reboot);
             }
         }
-    }
-
-    /// Everything below the supervisor ends.
-    fn end_boot(&mut self, node: u16) {
-        let now = self.now;
-        let it = self.node(node);
-        (it.task, it.died) = (None, now);
-        self.end_process(node);
-    }
-
-    fn boot_again(&mut self, node: u16) {
-        let incarnation = self.node(node).boot;
-        let at = self.now + NEXT_BOOT_MS * self.setting.unit;
-        self.post_at(at, Flight::Boot { node, incarnation });
     }
 
     pub(super) fn land_down(&mut self, at: u16, number: u64, message: Down) {
@@ -500,6 +395,7 @@ impl Net {
         match message {
             // A component that is not ready has connected no peer, and is sent all that run.
             Down::Connect(..) | Down::Fence(_) if process.ready_at.is_none() => return,
+            _ if process.hangs_since.is_some() => return,
             Down::Connect(peer, announced) => {
                 let ends = |boots: &BTreeMap<u16, Incarnation>| {
                     boots.get(&peer).is_some_and(|boot| announced.boot <= *boot)
@@ -550,8 +446,8 @@ impl Net {
                 supervisor.decider.handle_joined(Peer(peer), theirs.incarnation);
             }
         }
-        self.try_enter(one);
-        self.try_enter(other);
+        self.pass_starts(one);
+        self.pass_starts(other);
     }
 
     /// Whether the component of `at` has connected the present one of `peer`.
@@ -559,34 +455,5 @@ impl Net {
         let [own, other] = [at, peer].map(|it| self.nodes[usize::from(it)].process.as_ref());
         let (Some(own), Some(other)) = (own, other) else { return false };
         own.connected.get(&peer) == Some(&other.own)
-    }
-
-    pub(super) fn land_enter(&mut self, at: u16, number: u64) {
-        if self.node(at).process.as_ref().is_some_and(|it| it.number == number) {
-            self.try_enter(at);
-        }
-    }
-
-    /// The component of `at` enters the DIR net, if it is time.
-    fn try_enter(&mut self, at: u16) {
-        let (now, unit, others) = (self.now, self.setting.unit, self.nodes.len() as u32 - 1);
-        let it = self.node(at);
-        let (Some(process), Some(supervisor)) = (&mut it.process, &it.supervisor) else { return };
-        let (joined, running) = (supervisor.decider.joined(), supervisor.decider.running());
-        let wait_ms = match joined == running {
-            true if joined.count() == others => 0,
-            true => ENTER_MS,
-            false => GREET_MS,
-        };
-        let is_time = process.ready_at.is_some_and(|ready| ready + wait_ms * unit <= now);
-        if process.has_entered || !is_time {
-            return;
-        }
-        process.has_entered = true;
-        if it.isolation_note.is_some() {
-            self.ledger.broken("admission", format!("{at} is isolated, and runs a component"));
-        }
-        self.down(at, Down::Enter);
-        self.decide(at, Supervision::handle_entered);
     }
 }
