@@ -31,6 +31,7 @@ pub(in crate::dirnet) fn x9_a_deaf_backup_deposes_no_manager() {
 #[test]
 pub(in crate::dirnet) fn x8_a_backup_that_has_met_no_node_asks_all() {
     let mut net = Net::new(3);
+    net.min_alive = 2;
     net.cut_off(1);
     net.boot_all();
     net.run(1_000);
