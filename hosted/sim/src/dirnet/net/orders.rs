@@ -82,7 +82,8 @@ impl Net {
     /// The component of `node`, while one runs and does not stall.
     pub(in crate::dirnet) fn component_of(&self, node: u16) -> Option<&Machine> {
         let it = self.nodes.get(usize::from(node))?;
-        let acts = it.component_stalls <= self.now && it.stopped_until(self.now).is_none();
+        let acts =
+            it.component_stalls_until(self.now).is_none() && it.stopped_until(self.now).is_none();
         it.component.as_ref().filter(|_| acts)
     }
 
