@@ -41,6 +41,8 @@ pub struct Setting {
     pub spawn: u64,
     /// Whether a boot has begun before it is found that its first component cannot be started.
     pub boots_begin_early: bool,
+    /// Whether nodes have booted already when they are started for the first time.
+    pub has_booted: bool,
     /// The time that a node takes to boot.
     pub reboot: u64,
     /// The number of members that decisions need.
@@ -73,6 +75,7 @@ impl Setting {
             cuts_sessions: false,
             spawn: 30 * MS,
             boots_begin_early: false,
+            has_booted: true,
             reboot: 400 * MS,
             min_alive: 1,
             resets_work: true,
@@ -119,6 +122,7 @@ impl Setting {
             cuts_sessions: draws.chance(1, 3),
             min_alive: draws.pick(&[1, 1, count as u16 / 2 + 1]),
             spawn: 30 * unit,
+            has_booted: false,
             reboot: 400 * unit,
             ..Self::fair(count as u16, timing, delay_max)
         }

@@ -138,11 +138,14 @@ impl Net {
 
     /// The process of a component starts.
     fn start_process(&mut self, node: u16) {
+        let is_first = self.nodes[usize::from(node)].incarnation == self.setting.first_boot;
         let begins = self.number_incarnation(node);
-        let (clock, now) = (self.supervisor_clock(), self.now);
-        let (unit, wait) = (self.setting.unit, self.setting.spawn);
-        // A node that is launched boots first.
-        let wait = if begins { wait.max(self.setting.reboot) } else { wait };
+        let (clock, now, unit) = (self.supervisor_clock(), self.now, self.setting.unit);
+        let wait = match begins {
+            true if is_first && self.setting.has_booted => 0,
+            true => self.setting.reboot,
+            false => self.setting.spawn,
+        };
         self.runs += 1;
         let number = self.runs;
         let it = self.node(node);
