@@ -191,6 +191,10 @@ fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
             cluster::FabricKind::Shm => rendezvous::Digest::Off,
             cluster::FabricKind::Verbs => rendezvous::Digest::Crc32c,
         },
+        path: match cluster.rendezvous.path {
+            cluster::TensorPath::Write => rendezvous::Path::Write,
+            cluster::TensorPath::HandOver | cluster::TensorPath::Read => rendezvous::Path::Read,
+        },
         lane_slots: TENSOR_LANE_SLOTS,
     })
 }

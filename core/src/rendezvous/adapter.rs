@@ -342,6 +342,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.hear(fabric, now);
         self.handle_timeout(now);
         self.ends.destination.read(fabric, self.turn.0);
+        self.ends.source.write(fabric, self.turn.0);
         self.speak(fabric, now);
     }
 
@@ -361,6 +362,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     /// Continues the request that `completion` belongs to; ignores other completions.
     pub fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
         self.ends.destination.handle_completion(fabric, completion);
+        self.ends.source.handle_completion(completion);
     }
 
     /// The next event.

@@ -1,9 +1,10 @@
 //! The sizes of a rendezvous, and where everything lies.
 //!
 //! ```text
-//!  offers, read by all:   │ leaf │ leaf │ … │          values of this node, lent in pieces
-//!  landings, own:         │ leaf │ leaf │ … │ place of request 0 │ place of request 1 │ …
-//!  lanes:                 one region for each peer
+//!  offers:     │ leaf │ leaf │ … │      values of this node, in pieces; read by all, or by none
+//!  landings:   │ leaf │ leaf │ … │ place of request 0 │ place of request 1 │ …
+//!              written by none, or by all: each what it was lent
+//!  lanes:      one region for each peer
 //! ```
 //!
 //! A value that comes within its message lands in its request's own place, so that it never waits
@@ -34,6 +35,16 @@ pub enum Digest {
     Crc32c,
 }
 
+/// How a value travels that fits into no message (RZ-1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// Its destination reads it where its source keeps it.
+    #[default]
+    Read,
+    /// Its source writes it where its destination lends memory.
+    Write,
+}
+
 /// The parameters of a rendezvous. All members of a cluster have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RendezvousSizes {
@@ -53,6 +64,8 @@ pub struct RendezvousSizes {
     pub piece_len: u32,
     /// Whether values are checked.
     pub digest: Digest,
+    /// How values travel that fit into no message.
+    pub path: Path,
     /// Slots of a lane: a power of two from 2 to [`lane::SLOTS_MAX`].
     pub lane_slots: u32,
 }
@@ -144,16 +157,17 @@ impl RendezvousConfig {
         let sizes = &self.0;
         // Checked by RendezvousConfig::new.
         let lanes = self.lanes().map_err(|_| LayoutError::BadLength(u32::MAX))?;
-        let offers = layout.add(RegionSpec {
-            len: sizes.offer_leaves * sizes.leaf_len,
-            access: Access::REMOTE_READ,
-            peers: PeerSet::first(usize::from(sizes.peers)),
-        })?;
-        let landings = layout.add(RegionSpec {
-            len: sizes.landing_leaves * sizes.leaf_len + u32::from(sizes.slots) * PLACE_LEN,
-            access: Access::empty(),
-            peers: PeerSet::EMPTY,
-        })?;
+        let own = (Access::empty(), PeerSet::EMPTY);
+        let all = PeerSet::first(usize::from(sizes.peers));
+        let (offered, landed) = match sizes.path {
+            Path::Read => ((Access::REMOTE_READ, all), own),
+            Path::Write => (own, (Access::REMOTE_WRITE, all)),
+        };
+        let region = |len, (access, peers)| RegionSpec { len, access, peers };
+        let places = u32::from(sizes.slots) * PLACE_LEN;
+        let offers = layout.add(region(sizes.offer_leaves * sizes.leaf_len, offered))?;
+        let landings = sizes.landing_leaves * sizes.leaf_len + places;
+        let landings = layout.add(region(landings, landed))?;
         Ok(RendezvousRegions { offers, landings, lanes: lanes.add_regions(layout)? })
     }
 

@@ -11,28 +11,34 @@
 //! the value: if this incarnation ends before, the next one is offered it again (RZ-5).
 
 mod elsewhere;
+mod lent;
+mod messages;
+mod reads;
 
-use super::config::{Digest, RendezvousConfig, RendezvousRegions};
+use lent::is_written;
+
+use super::config::{Digest, Path, RendezvousConfig, RendezvousRegions};
 use super::key::Key;
-use super::mutants::{ADDRESS_OF_LAYOUT, DEAD_KEEPS_LANDING, DIGEST_OF_ITSELF, RETURNED_EARLY};
+use super::mutants::{
+    ADDRESS_OF_LAYOUT, DEAD_KEEPS_LANDING, DIGEST_OF_ITSELF, RETURNED_EARLY, RETURNED_UNANSWERED,
+};
 use super::outcome::{
     Expect, MessageReject, Place, Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
 };
 use super::pool::{Piece, Pool};
-use super::slots::Slots;
-use super::source::{MESSAGE_LEN_MAX, Said, digest};
-use super::{READS_OF_A_PEER, READS_OF_A_REQUEST, RENDEZVOUS_WORK};
-use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, Memory, Op, PostError, Region, Work, WorkId,
-};
+use super::slots::{Marks, Slots};
+use super::source::digest;
+use crate::fabric::{At, Fabric, Memory, Region};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Instant;
-use crate::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, Kind, Shape, Status};
+use crate::wire::rendezvous::{Flags, Handle, Head, Kind, Shape, Status};
 
 /// What the source must be sent next about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Due {
     Ask,
+    /// Where the source writes the value.
+    Respond,
     Cancel,
     Idle(Status),
 }
@@ -50,8 +56,6 @@ struct Grant {
     /// Its caller fetches it.
     fetched: bool,
     digest: Option<u32>,
-    /// The landing: none while the pool has no room, and of what came in a message.
-    piece: Option<Piece>,
     posted: u64,
 }
 
@@ -63,6 +67,12 @@ struct Request {
     deadline: Instant,
     due: Option<Due>,
     grant: Option<Grant>,
+    /// The landing: none while the pool has no room, and of what came in a message.
+    piece: Option<Piece>,
+    /// The source may write into it, until it says that it does not any more, or is fenced.
+    is_lent: bool,
+    /// It was sent that the request is taken back, which it answers if it is lent memory.
+    is_cancelled: bool,
     /// Reads that are out.
     out: u8,
     /// A read failed: no other is posted.
@@ -77,6 +87,9 @@ struct Request {
     released: bool,
 }
 
+/// Lengths that are remembered.
+const HINTS: usize = 64;
+
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Destination<const PEERS: usize, const SLOTS: usize> {
     config: RendezvousConfig,
@@ -86,6 +99,10 @@ pub(super) struct Destination<const PEERS: usize, const SLOTS: usize> {
     /// Reads that are out, by peer.
     out: [u8; PEERS],
     due: PeerSet,
+    /// Requests about which something may be due.
+    marks: Marks,
+    /// How long the last value of a key was that was written here, by the hash of the key (RZ-2).
+    hints: [(u32, u64); HINTS],
     /// Events that the caller has not polled.
     unpolled: u16,
     /// A value may be to be fetched that the host hands over.
@@ -102,6 +119,8 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             requests: Slots::new(),
             out: [0; PEERS],
             due: PeerSet::EMPTY,
+            marks: Marks::NONE,
+            hints: [(0, 0); HINTS],
             unpolled: 0,
             may_fetch: false,
         }
@@ -126,7 +145,11 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     /// Bytes that a request which has ended still holds because its reads are out.
     pub(super) fn quarantined(&self) -> u64 {
         let held = self.requests.iter().filter(|(_, it)| it.ended.is_some() && !it.returned);
-        held.filter_map(|(_, it)| it.grant.as_ref().map(|grant| grant.bytes)).sum()
+        let bytes = |it: &Request| match (&it.grant, it.piece) {
+            (Some(grant), _) => Some(grant.bytes),
+            (None, piece) => piece.map(|piece| u64::from(self.pool.len(piece))),
+        };
+        held.filter_map(|(_, it)| bytes(it)).sum()
     }
 
     pub(super) fn receive(
@@ -142,6 +165,9 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             deadline,
             due: Some(Due::Ask),
             grant: None,
+            piece: None,
+            is_lent: false,
+            is_cancelled: false,
             out: 0,
             failed: false,
             gone: false,
@@ -152,7 +178,12 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             released: false,
         };
         let handle = self.requests.insert(self.config.sizes().slots, request)?;
+        let piece = self.warm(key);
+        if let Some(request) = self.requests.at_mut(handle.slot) {
+            request.piece = piece;
+        }
         self.due.insert(key.source());
+        self.marks.set(handle.slot);
         Some(RequestId(handle))
     }
 
@@ -167,24 +198,38 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if request.key.source() != from {
             return Err(MessageReject::NotMine);
         }
-        let is_open = request.ended.is_none() && request.grant.is_none() && request.due.is_none();
-        if !is_open {
+        if !self.is_awaited(request, head) {
             return Err(MessageReject::Unexpected);
         }
         let slot = head.request.slot;
-        if matches!(head.kind, Kind::Cancelled | Kind::StepOver) {
-            self.end(slot, outcome_of(head.status));
-            return Ok(());
-        }
-        if (head.part, head.parts) != (request.place.part, request.place.parts) {
+        let is_refusal = matches!(head.kind, Kind::Cancelled | Kind::StepOver);
+        let place = (request.place.part, request.place.parts);
+        if !is_refusal && (head.part, head.parts) != place {
             return Err(MessageReject::BadShape);
         }
-        if head.kind == Kind::BufferRequest && !head.flags.contains(Flags::SAME_HOST) {
+        let is_read = self.config.sizes().path == Path::Read;
+        let is_elsewhere = head.flags.contains(Flags::SAME_HOST);
+        if is_read && head.kind == Kind::BufferRequest && !is_elsewhere {
             self.check_address(fabric, head)?;
         }
-        self.grant(slot, head);
-        if head.kind == Kind::TensorWrite {
-            self.land_inline(fabric, slot, head, payload);
+        let is_over = request.ended.is_some();
+        // Whatever it answers, it writes no more.
+        if let Some(request) = self.requests.at_mut(slot) {
+            request.is_lent = false;
+        }
+        if is_refusal {
+            self.refuse(slot, outcome_of(head.status));
+        } else if is_over {
+            self.give_up(slot, head);
+        } else if is_written(head) {
+            self.land_written(fabric, slot, head);
+        } else {
+            self.grant(slot, head);
+            match head.kind {
+                Kind::TensorWrite => self.land_inline(fabric, slot, head, payload),
+                _ if !is_read && !is_elsewhere => self.respond(slot),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -204,17 +249,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         let could_hold = is_handed_over || self.pool.could_hold(head.bytes);
         self.may_fetch |= is_handed_over;
         let Some(request) = self.requests.at_mut(slot) else { return };
-        request.grant = Some(Grant {
-            offer: head.offer,
-            shape: head.shape,
-            bytes: head.bytes,
-            from: At { region: Region(head.region), offset: head.offset },
-            token: head.flags.contains(Flags::SAME_HOST).then_some(head.token),
-            fetched: false,
-            digest: head.flags.contains(Flags::DIGEST).then_some(head.digest),
-            piece: None,
-            posted: 0,
-        });
+        request.grant = Some(Grant::of(head));
         match head.shape {
             Some(shape) if !request.expect.is_met(&shape, head.bytes) => {
                 self.end(slot, Received::Mismatch(shape));
@@ -237,12 +272,18 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             }
             return self.end(slot, Received::Dead);
         }
+        self.drop_piece(slot);
         let at = self.config.place(self.regions, slot);
         fabric.memory().copy_in(at.region, at.offset, payload);
         self.end(slot, Received::Value);
     }
 
-    /// The request ends now; its memory is returned when no read of it is out.
+    fn drop_piece(&mut self, slot: u16) {
+        let piece = self.requests.at_mut(slot).and_then(|request| request.piece.take());
+        piece.into_iter().for_each(|piece| self.pool.give_back(piece));
+    }
+
+    /// The request ends now; its memory is returned when no read of it is out, and no write can be.
     fn end(&mut self, slot: u16, outcome: Received) {
         let Some(request) = self.requests.at_mut(slot) else { return };
         if request.ended.is_some() {
@@ -251,34 +292,39 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         request.ended = Some(outcome);
         request.released = outcome != Received::Value;
         self.unpolled += 1;
-        if request.grant.is_none() {
+        if request.grant.is_none() || request.is_lent {
             // Before it was sent there is nothing to take back, and a source that refused it or is
             // gone has forgotten it.
             let is_known = request.due != Some(Due::Ask) && is_by_me(outcome);
             request.due = is_known.then_some(Due::Cancel);
             if is_known {
                 self.due.insert(request.key.source());
+                self.marks.set(slot);
             }
         }
-        if request.out == 0 || RETURNED_EARLY.is_planted() {
+        let is_lent = request.is_lent && !RETURNED_UNANSWERED.is_planted();
+        if (request.out == 0 && !is_lent) || RETURNED_EARLY.is_planted() {
             self.return_memory(slot);
         }
     }
 
-    /// No read is out any more, so no byte of the landing can change.
+    /// No read is out, and no write can be, so no byte of the landing can change any more.
     fn return_memory(&mut self, slot: u16) {
         let Some(request) = self.requests.at_mut(slot) else { return };
         let Some(outcome) = request.ended.filter(|_| !request.returned) else { return };
         request.returned = true;
         self.unpolled += 1;
-        let Some(grant) = &mut request.grant else { return };
         if outcome != Received::Value {
-            grant.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
+            request.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
+        }
+        if request.grant.is_none() || request.is_cancelled || request.is_lent {
+            return;
         }
         // The receiver of a value, or of a dead one, says so once its caller knows.
         if !request.gone && !matches!(outcome, Received::Value | Received::Dead) {
             request.due = Some(Due::Idle(status_of(outcome)));
             self.due.insert(request.key.source());
+            self.marks.set(slot);
         }
     }
 
@@ -290,92 +336,15 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         // A read of the request may be out with V5 alone.
         if is_over {
             self.requests.remove_at(slot);
-        }
-    }
-
-    /// Begins reads, for each request and each peer a few at a time.
-    pub(super) fn read(&mut self, fabric: &mut impl Fabric, first: u16) {
-        if self.requests.len() == 0 {
-            return;
-        }
-        let slots = self.config.sizes().slots;
-        for slot in (0..slots).map(|ahead| (first % slots + ahead) % slots) {
-            let Some(request) = self.requests.at(slot) else { continue };
-            if request.ended.is_none() && request.grant.is_some() && !request.failed {
-                self.read_for(fabric, slot);
-            }
-        }
-    }
-
-    fn read_for(&mut self, fabric: &mut impl Fabric, slot: u16) {
-        let Some(handle) = self.requests.handle_at(slot) else { return };
-        let Some(request) = self.requests.at_mut(slot) else { return };
-        let source = request.key.source();
-        let Some(grant) = request.grant.as_mut().filter(|grant| grant.token.is_none()) else {
-            return;
-        };
-        if grant.piece.is_none() {
-            // While the pool has no room the request waits for another to be released.
-            grant.piece = self.pool.lend(grant.bytes);
-        }
-        let Some(piece) = grant.piece else { return };
-        let landing = self.pool.offset(piece);
-        while grant.posted < grant.bytes
-            && request.out < READS_OF_A_REQUEST
-            && self.out[source.index()] < READS_OF_A_PEER
-        {
-            let len = (grant.bytes - grant.posted).min(u64::from(self.config.sizes().piece_len));
-            let (done, len) = (grant.posted as u32, len as u32);
-            let from = At { region: grant.from.region, offset: grant.from.offset + done };
-            let into = At { region: self.regions.landings, offset: landing + done };
-            let op = Op::Read { from, into, len };
-            let work = Work { id: work_id(handle, source), op, flags: CompletionFlags::empty() };
-            match fabric.post(source, work) {
-                Ok(()) => {}
-                Err(PostError::Full) => return,
-                Err(PostError::Gone | PostError::Rejected(_)) => {
-                    request.failed = true;
-                    break;
-                }
-            }
-            grant.posted += u64::from(len);
-            request.out += 1;
-            self.out[source.index()] += 1;
-        }
-        if request.failed {
-            self.end(slot, Received::PeerGone);
-        }
-    }
-
-    /// A read has ended, whatever its outcome.
-    pub(super) fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
-        let Some((handle, source)) = read_of(completion.id) else { return };
-        if let Some(out) = self.out.get_mut(source.index()) {
-            *out = out.saturating_sub(1);
-        }
-        let slot = handle.slot;
-        if self.requests.handle_at(slot) != Some(handle) {
-            return;
-        }
-        let Some(request) = self.requests.at_mut(slot) else { return };
-        request.out = request.out.saturating_sub(1);
-        request.failed |= completion.outcome.is_err();
-        let is_read = request.grant.as_ref().is_some_and(|grant| grant.posted == grant.bytes);
-        match (request.ended.is_some(), request.failed, request.out) {
-            (true, _, 0) => self.return_memory(slot),
-            (false, true, _) => self.end(slot, Received::PeerGone),
-            (false, false, 0) if is_read => self.land(fabric, slot),
-            (true | false, _, _) => {}
+            self.marks.clear(slot);
         }
     }
 
     /// All bytes are read.
     fn land(&mut self, fabric: &impl Fabric, slot: u16) {
-        let Some(grant) = self.requests.at(slot).and_then(|request| request.grant.as_ref()) else {
-            return;
-        };
-        let Some(piece) = grant.piece else { return };
-        let at = At { region: self.regions.landings, offset: self.pool.offset(piece) };
+        let Some(request) = self.requests.at(slot) else { return };
+        let Some((grant, piece)) = request.grant.as_ref().zip(request.piece) else { return };
+        let at = self.landing(piece);
         let is_checked = self.config.sizes().digest == Digest::Crc32c && grant.digest.is_some();
         let found = is_checked.then(|| digest(fabric, at, grant.bytes));
         let expected = if DIGEST_OF_ITSELF.is_planted() { found } else { grant.digest };
@@ -398,7 +367,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             return Err(UnknownRequest);
         }
         value.released = true;
-        let piece = value.grant.as_mut().and_then(|grant| grant.piece.take());
+        let piece = value.piece.take();
         piece.into_iter().for_each(|piece| self.pool.give_back(piece));
         self.retire(slot);
         Ok(())
@@ -408,7 +377,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         let value = self.requests.get(request.0).ok()?;
         let is_there = value.ended == Some(Received::Value) && !value.released;
         let grant = value.grant.as_ref().filter(|grant| is_there && grant.token.is_none())?;
-        let at = match grant.piece {
+        let at = match value.piece {
             Some(piece) => At { region: self.regions.landings, offset: self.pool.offset(piece) },
             None => self.config.place(self.regions, request.0.slot),
         };
@@ -417,7 +386,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
 
     /// The incarnation of `peer` is fenced: what was asked of it is not answered.
     pub(super) fn handle_fenced(&mut self, peer: Peer) {
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.requests.used().iter() {
             let Some(request) = self.requests.at_mut(slot) else { continue };
             if request.key.source() != peer {
                 continue;
@@ -426,7 +395,12 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             if request.due != Some(Due::Ask) {
                 request.due = None;
                 request.gone = true;
+                // It writes no more.
+                let was_lent = core::mem::take(&mut request.is_lent);
                 self.end(slot, Received::PeerGone);
+                if was_lent {
+                    self.return_memory(slot);
+                }
             }
             self.retire(slot);
         }
@@ -434,7 +408,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
 
     /// No incarnation of `peer` comes back: what was not sent ends, too.
     pub(super) fn handle_removed(&mut self, peer: Peer) {
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.requests.used().iter() {
             if self.requests.at(slot).is_some_and(|request| request.key.source() == peer) {
                 self.end(slot, Received::PeerGone);
             }
@@ -442,7 +416,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     }
 
     pub(super) fn end_step(&mut self, step: i64, status: Status) {
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.requests.used().iter() {
             if self.requests.at(slot).is_some_and(|request| request.place.step == step) {
                 self.end(slot, outcome_of(status));
             }
@@ -459,7 +433,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if self.requests.len() == 0 {
             return;
         }
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.requests.used().iter() {
             if self.requests.at(slot).is_some_and(|request| request.deadline <= now) {
                 self.end(slot, Received::TimedOut);
             }
@@ -497,52 +471,28 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if matches!(outcome, Received::Value | Received::Dead) && !request.gone {
             request.due = Some(Due::Idle(Status::Ok));
             self.due.insert(request.key.source());
+            self.marks.set(slot);
         }
         Some(RendezvousEvent::Ended { request: id, outcome })
     }
 
-    /// A message that `peer` must be sent, in `message`: which, and its length.
-    pub(super) fn next_message(
-        &self,
-        now: Instant,
-        peer: Peer,
-        message: &mut [u8; MESSAGE_LEN_MAX],
-    ) -> Option<(Said, usize)> {
-        let mut due = self.requests.iter().filter(|(_, it)| it.key.source() == peer);
-        let (slot, request) = due.find(|(_, request)| request.due.is_some())?;
-        let handle = self.requests.handle_at(slot)?;
-        let place = request.place;
-        let head = |kind| Head { request: handle, ..Head::new(kind, place.step, (0, 1)) };
-        let offer = request.grant.as_ref().map_or(Handle::NONE, |grant| grant.offer);
-        let mut len = HEAD_LEN;
-        let head = match request.due? {
-            Due::Ask => {
-                let name = request.key.name();
-                len += name.len();
-                message.get_mut(HEAD_LEN..len)?.copy_from_slice(name);
-                // Rounded up: the source does not give up before this side does.
-                let wait = request.deadline.since(now).0.div_ceil(1_000_000);
-                Head {
-                    name_len: name.len() as u16,
-                    part: place.part,
-                    parts: place.parts,
-                    wait_ms: u32::try_from(wait).unwrap_or(u32::MAX),
-                    ..head(Kind::TensorRequest)
-                }
-            }
-            Due::Cancel => head(Kind::Cancel),
-            Due::Idle(status) => Head { offer, status, ..head(Kind::BufferIdle) },
-        };
-        message[..HEAD_LEN].copy_from_slice(&head.encode());
-        Some((Said::Request(slot), len))
+    const fn landing(&self, piece: Piece) -> At {
+        At { region: self.regions.landings, offset: self.pool.offset(piece) }
     }
+}
 
-    /// That message was sent.
-    pub(super) fn note_said(&mut self, slot: u16) {
-        if let Some(request) = self.requests.at_mut(slot) {
-            request.due = None;
+impl Grant {
+    fn of(head: &Head) -> Self {
+        Self {
+            offer: head.offer,
+            shape: head.shape,
+            bytes: head.bytes,
+            from: At { region: Region(head.region), offset: head.offset },
+            token: head.flags.contains(Flags::SAME_HOST).then_some(head.token),
+            fetched: false,
+            digest: head.flags.contains(Flags::DIGEST).then_some(head.digest),
+            posted: 0,
         }
-        self.retire(slot);
     }
 }
 
@@ -579,15 +529,4 @@ const fn status_of(outcome: Received) -> Status {
             Status::Cancelled
         }
     }
-}
-
-fn work_id(request: Handle, source: Peer) -> WorkId {
-    let handle = u64::from(request.generation) << 16 | u64::from(request.slot);
-    WorkId::new(RENDEZVOUS_WORK, u64::from(source.0) << 32 | handle)
-}
-
-fn read_of(id: WorkId) -> Option<(Handle, Peer)> {
-    let field = |shift: u32| (id.detail() >> shift & 0xffff) as u16;
-    let handle = Handle { slot: field(0), generation: field(16) };
-    (id.machine() == RENDEZVOUS_WORK).then(|| (handle, Peer(field(32))))
 }

@@ -7,11 +7,11 @@ use super::destination::Destination;
 use super::key::Key;
 use super::mutants::STEP_REVIVED;
 use super::outcome::{MessageReject, MessageRejects, Place};
-use super::source::{MESSAGE_LEN_MAX, Said, Source};
-use crate::fabric::Fabric;
+use super::source::{Loan, MESSAGE_LEN_MAX, Said, Source};
+use crate::fabric::{At, Fabric, Region};
 use crate::ids::Peer;
 use crate::time::{Duration, Instant};
-use crate::wire::rendezvous::{Handle, Head, HeadError, Kind, Status};
+use crate::wire::rendezvous::{Flags, Handle, Head, HeadError, Kind, Status};
 
 /// Steps that are over and remembered.
 const TOMBSTONES: usize = 256;
@@ -90,8 +90,13 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
                 self.source.handle_idle((from, head.request), head.offer, head.status)
             }
             Kind::Cancel => {
-                self.source.handle_cancel(from, head.request);
+                let has_lent = head.flags.contains(Flags::WARM);
+                self.source.handle_cancel(from, head.request, has_lent);
                 Ok(())
+            }
+            Kind::BufferResponse => {
+                let into = At { region: Region(head.region), offset: head.offset };
+                self.source.handle_response(fabric, (from, head.request), (head.offer, into))
             }
             Kind::BufferRequest | Kind::TensorWrite | Kind::Cancelled | Kind::StepOver => {
                 self.destination.handle_answer(fabric, from, (&head, behind))
@@ -115,6 +120,13 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
             return Err(MessageReject::BadSlot);
         }
         let who = (from, head.request);
+        let warm = head.flags.contains(Flags::WARM).then(|| Loan {
+            at: At { region: Region(head.region), offset: head.offset },
+            bytes: head.bytes,
+        });
+        if let Some(loan) = warm {
+            self.source.check_loan(fabric, loan)?;
+        }
         if key.boot().is_some_and(|boot| boot != self.boot) {
             self.source.refuse(who, Status::SourceReborn);
         } else if let Some(status) = self.end_of(head.step) {
@@ -122,7 +134,7 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
         } else {
             let place = Place { step: head.step, part: head.part, parts: head.parts };
             let wait = Duration::from_millis(u64::from(head.wait_ms));
-            self.source.handle_request(now, who, (key, place), wait);
+            self.source.handle_request(now, who, (key, place), (wait, warm));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //!  receive ────── TENSOR_REQUEST ────▶ table: a value? else wait read   │ the destination reads it
 //!    │             ◀─ BUFFER_REQUEST ─ lent: where, how long
 //!    │ Read ×n ◀══════════════════════ offers
-//!    ▼
+//!    ▼                                                           write  │ `source/writing.rs`
 //!  Ended, polled ─ BUFFER_IDLE(ok) ──▶ Consumed: its memory is free
 //! ```
 //!
@@ -21,8 +21,8 @@
 //!  adapter                                  lanes, polls, deadlines, the caller
 //! ```
 //!
-//! It does not write into another node's memory (the path `write` of the seed), does not hand over
-//! memory on one host, and does not know files. Behaviours RZ-n: `SPEC.md` beside this file.
+//! What the host of both ends hands over it only names (`destination/elsewhere.rs`), and it does
+//! not know files. Behaviours RZ-n: `SPEC.md` beside this file.
 
 mod adapter;
 mod config;
@@ -37,7 +37,7 @@ mod source;
 
 pub use adapter::Adapter;
 pub use config::{
-    Digest, PIECE_LEN_MAX, RendezvousConfig, RendezvousConfigError, RendezvousRegions,
+    Digest, PIECE_LEN_MAX, Path, RendezvousConfig, RendezvousConfigError, RendezvousRegions,
     RendezvousSizes, SLOTS_MAX,
 };
 pub use key::{BadKey, Key};
@@ -53,10 +53,10 @@ pub use crate::wire::rendezvous::{BadShape, Dtype, Shape, Status};
 /// The machine number in the names of an [`Adapter`]'s works.
 pub const RENDEZVOUS_WORK: u8 = 6;
 
-/// Reads of one request that are out at once.
-const READS_OF_A_REQUEST: u8 = 4;
-/// Reads of one peer's memory that are out at once.
-const READS_OF_A_PEER: u8 = 8;
+/// Reads or writes of one value that are out at once.
+const WORKS_OF_A_VALUE: u8 = 4;
+/// Reads or writes of one peer's memory that are out at once.
+const WORKS_OF_A_PEER: u8 = 8;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,14 @@ const fn rendezvous(name: &'static str, breaks: &'static str) -> Mutant {
     Mutant::new("rendezvous", name, breaks)
 }
 
+/// V1: writes begin only after a BUFFER_IDLE (G-1).
+pub(super) const PUMPED_BY_IDLE: Mutant = rendezvous("V1-pumped-by-idle", "validity");
+/// V2: a value that has grown is written to the memory that was lent for the former (G-2).
+pub(super) const WARM_TOO_SMALL: Mutant = rendezvous("V2-warm-too-small", "quiet");
+/// V4: TENSOR_WRITE is sent with the data, not after its completion.
+pub(super) const SAID_WITH_DATA: Mutant = rendezvous("V4-said-with-data", "typed");
+/// V6: memory that its source may write is returned without an answer or a fence.
+pub(super) const RETURNED_UNANSWERED: Mutant = rendezvous("V6-returned-unanswered", "quiet");
 /// V5: the memory of a receive is returned when it ends, although its reads are out.
 pub(super) const RETURNED_EARLY: Mutant = rendezvous("V5-returned-early", "quiet");
 /// V7: an offer's memory is free when a receiver is found for it.
@@ -29,6 +37,10 @@ pub(super) const DIGEST_OF_ITSELF: Mutant = rendezvous("V17-digest-of-itself", "
 
 /// Those that runs of correct members show.
 pub const MUTANTS: &[Mutant] = &[
+    PUMPED_BY_IDLE,
+    WARM_TOO_SMALL,
+    SAID_WITH_DATA,
+    RETURNED_UNANSWERED,
     RETURNED_EARLY,
     FREED_ON_MATCH,
     GENERATION_IGNORED,

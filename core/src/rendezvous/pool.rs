@@ -124,6 +124,12 @@ impl Pool {
         (node * size_of_node(node) - LEAVES_MAX) * self.leaf_len
     }
 
+    /// How long `piece` is, in bytes.
+    #[must_use]
+    pub const fn len(&self, piece: Piece) -> u32 {
+        size_of_node(piece.0 as u32) * self.leaf_len
+    }
+
     /// The first free block of `nodes` to `2 * nodes`.
     fn first_of(&self, nodes: u32) -> Option<u32> {
         if nodes < 64 {

@@ -4,21 +4,31 @@
 //!   Reserved ──▶ Stored ──match──▶ Lent{to} ──BUFFER_IDLE(ok)──▶ Consumed ──polled──▶ free
 //!                  ▲                  │
 //!                  └── refused, cancelled, or the borrower's incarnation is fenced
+//!
+//! path write:   Stored ──match──▶ Asking{to} ─BUFFER_RESPONSE─▶ Writing ─all written─▶ Lent{to}
+//!                 ▲  └──── the request has lent memory: WARM ────▲ │
+//!                 └── cancelled, failed, fenced: once no write is out ┘
 //! ```
 //!
 //! Of one name there are values or waiters, never both: a value that is stored meets the oldest
 //! waiter at once, a waiter that comes meets the oldest stored value.
 
-use super::config::{Digest, RendezvousConfig, RendezvousRegions};
+mod messages;
+mod writing;
+
+use super::config::{Digest, Path, RendezvousConfig, RendezvousRegions};
 use super::key::Key;
-use super::mutants::{FREED_ON_MATCH, REFUSED_CONSUMED, WAITER_STAYS};
+use super::mutants::{FREED_ON_MATCH, REFUSED_CONSUMED, WAITER_STAYS, WARM_TOO_SMALL};
 use super::outcome::{Draft, MessageReject, OfferError, OfferId, Place, RendezvousEvent};
 use super::pool::{Piece, Pool};
 use super::slots::Slots;
 use crate::fabric::{At, Fabric, Memory};
 use crate::ids::{Peer, PeerSet};
 use crate::time::{Duration, Instant};
-use crate::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, INLINE_LEN_MAX, Kind, Shape, Status};
+use crate::wire::rendezvous::{HEAD_LEN, Handle, INLINE_LEN_MAX, Shape, Status};
+
+pub(super) use writing::Loan;
+use writing::{WriteEnd, Writing};
 
 /// The longest message in bytes.
 pub(super) const MESSAGE_LEN_MAX: usize = HEAD_LEN + INLINE_LEN_MAX;
@@ -33,6 +43,18 @@ struct Name {
 enum Phase {
     Reserved,
     Stored,
+    /// The borrower must lend memory to write it to.
+    Asking {
+        to: Peer,
+        request: Handle,
+        said: bool,
+    },
+    /// It is being written to the borrower.
+    Writing {
+        to: Peer,
+        request: Handle,
+        writing: Writing,
+    },
     Lent {
         to: Peer,
         request: Handle,
@@ -65,6 +87,8 @@ struct Waiter {
     from: Peer,
     request: Handle,
     name: Name,
+    /// Memory that came with the request.
+    warm: Option<Loan>,
     expires_at: Instant,
     order: u64,
 }
@@ -93,10 +117,33 @@ pub(super) struct Source<const PEERS: usize, const SLOTS: usize> {
     waiters: Slots<Waiter, SLOTS>,
     /// By peer and the slot of its request: a request is refused at most once.
     refusals: [[Option<Refusal>; SLOTS]; PEERS],
+    /// Writes that are out, by peer.
+    out: [u8; PEERS],
     /// Peers for which a message may be due.
     due: PeerSet,
     next: u64,
     consumed: u16,
+    /// V1 only: BUFFER_IDLE has come since the last write.
+    is_idle_heard: bool,
+}
+
+impl Phase {
+    /// Who has it, or gets it, and for which request.
+    const fn borrower(self) -> Option<(Peer, Handle)> {
+        match self {
+            Self::Asking { to, request, .. }
+            | Self::Writing { to, request, .. }
+            | Self::Lent { to, request, .. } => Some((to, request)),
+            Self::Reserved | Self::Stored | Self::Consumed => None,
+        }
+    }
+}
+
+impl Offer {
+    /// Whether it fits into no message, and lies in the pool.
+    fn is_long(&self, inline: u16) -> bool {
+        self.shape.is_some() && self.token.is_none() && self.bytes > u64::from(inline)
+    }
 }
 
 impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
@@ -109,9 +156,11 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             offers: Slots::new(),
             waiters: Slots::new(),
             refusals: [[None; SLOTS]; PEERS],
+            out: [0; PEERS],
             due: PeerSet::EMPTY,
             next: 0,
             consumed: 0,
+            is_idle_heard: false,
         }
     }
 
@@ -222,12 +271,21 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         let waiting = self.waiters.iter().filter(|(_, waiter)| waits(waiter));
         let oldest = waiting.min_by_key(|(_, waiter)| waiter.order).map(|(at, _)| at);
         let Some(waiter) = oldest.and_then(|at| self.waiters.remove_at(at)) else { return };
-        self.lend(slot, waiter.from, waiter.request);
+        self.lend(slot, (waiter.from, waiter.request), waiter.warm);
     }
 
-    fn lend(&mut self, slot: u16, to: Peer, request: Handle) {
+    fn lend(&mut self, slot: u16, (to, request): (Peer, Handle), warm: Option<Loan>) {
+        let sizes = self.config.sizes();
         let Some(offer) = self.offers.at_mut(slot) else { return };
-        offer.phase = Phase::Lent { to, request, said: false };
+        let is_written = sizes.path == Path::Write && offer.is_long(sizes.inline);
+        let fits = |loan: &Loan| loan.bytes >= offer.bytes || WARM_TOO_SMALL.is_planted();
+        offer.phase = match warm.filter(fits) {
+            _ if !is_written => Phase::Lent { to, request, said: false },
+            None => Phase::Asking { to, request, said: false },
+            Some(Loan { at: into, .. }) => {
+                Phase::Writing { to, request, writing: Writing::begin(into) }
+            }
+        };
         self.due.insert(to);
         if FREED_ON_MATCH.is_planted() {
             offer.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
@@ -240,7 +298,7 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         now: Instant,
         (from, request): (Peer, Handle),
         (key, place): (Key, Place),
-        wait: Duration,
+        (wait, warm): (Duration, Option<Loan>),
     ) {
         let name = Name { key, place };
         let is_there = |offer: &Offer| {
@@ -248,14 +306,14 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         };
         let there = self.offers.iter().filter(|(_, offer)| is_there(offer));
         if let Some((slot, _)) = there.min_by_key(|(_, offer)| offer.order) {
-            return self.lend(slot, from, request);
+            return self.lend(slot, (from, request), warm);
         }
         let sizes = self.config.sizes();
         let of_peer = self.waiters.iter().filter(|(_, waiter)| waiter.from == from).count();
         // A share for each peer, so that none takes the places of the others.
         let has_room = of_peer < usize::from(sizes.slots / sizes.peers);
         let (expires_at, order) = (now.after(wait), self.next_order());
-        let waiter = Waiter { from, request, name, expires_at, order };
+        let waiter = Waiter { from, request, name, warm, expires_at, order };
         if !has_room || self.waiters.insert(sizes.slots, waiter).is_none() {
             self.refuse((from, request), Status::NoSpace);
         }
@@ -279,12 +337,21 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     ) -> Result<(), MessageReject> {
         let lent = self.offers.get(offer)?;
         match lent.phase {
-            Phase::Lent { to, .. } if to != from => return Err(MessageReject::NotMine),
-            Phase::Lent { request: of, said, .. } if of == request && said => {}
-            Phase::Reserved | Phase::Stored | Phase::Lent { .. } | Phase::Consumed => {
-                return Err(MessageReject::Unexpected);
+            Phase::Lent { to, .. } | Phase::Asking { to, .. } if to != from => {
+                return Err(MessageReject::NotMine);
             }
+            Phase::Lent { request: of, said: true, .. } if of == request => {}
+            // It refuses what it would have to lend memory for.
+            Phase::Asking { request: of, said: true, .. }
+                if of == request && status != Status::Ok => {}
+            Phase::Reserved
+            | Phase::Stored
+            | Phase::Asking { .. }
+            | Phase::Writing { .. }
+            | Phase::Lent { .. }
+            | Phase::Consumed => return Err(MessageReject::Unexpected),
         }
+        self.is_idle_heard = true;
         if status == Status::Ok || REFUSED_CONSUMED.is_planted() {
             self.consume(offer.slot);
         } else {
@@ -316,8 +383,9 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         offer.piece.into_iter().for_each(|piece| self.pool.give_back(piece));
     }
 
-    /// `from` takes its request back. It reads nothing for it, and did not before.
-    pub(super) fn handle_cancel(&mut self, from: Peer, request: Handle) {
+    /// `from` takes its request back. It reads nothing for it, and did not before; where it has
+    /// lent memory, it waits for an answer: what was said already, or that nothing is written.
+    pub(super) fn handle_cancel(&mut self, from: Peer, request: Handle, has_lent: bool) {
         if self.waiters.len() > 0 && !WAITER_STAYS.is_planted() {
             self.drop_waiters(|waiter| (waiter.from, waiter.request) == (from, request));
         }
@@ -325,23 +393,34 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         if let Some(place) = refusals.and_then(|all| all.get_mut(usize::from(request.slot))) {
             *place = place.filter(|refusal| refusal.generation != request.generation);
         }
-        self.take_back_from(|phase| {
-            matches!(phase, Phase::Lent { to, request: of, .. } if (to, of) == (from, request))
-        });
-    }
-
-    fn drop_waiters(&mut self, is_dropped: impl Fn(&Waiter) -> bool) {
-        for slot in 0..self.config.sizes().slots {
-            if self.waiters.at(slot).is_some_and(&is_dropped) {
-                self.waiters.remove_at(slot);
+        let mut is_answered = false;
+        for slot in self.offers.used().iter() {
+            let Some(offer) = self.offers.at_mut(slot) else { continue };
+            if offer.phase.borrower() != Some((from, request)) {
+                continue;
             }
+            match &mut offer.phase {
+                Phase::Writing { writing, .. } => {
+                    writing.end = Some(WriteEnd::Cancelled);
+                    is_answered = true;
+                    self.settle_write(slot);
+                }
+                Phase::Asking { said, .. } | Phase::Lent { said, .. } => {
+                    is_answered |= *said;
+                    self.take_back(slot);
+                }
+                Phase::Reserved | Phase::Stored | Phase::Consumed => {}
+            }
+        }
+        if has_lent && !is_answered {
+            self.refuse((from, request), Status::Cancelled);
         }
     }
 
-    fn take_back_from(&mut self, is_taken: impl Fn(Phase) -> bool) {
-        for slot in 0..self.config.sizes().slots {
-            if self.offers.at(slot).is_some_and(|offer| is_taken(offer.phase)) {
-                self.take_back(slot);
+    fn drop_waiters(&mut self, is_dropped: impl Fn(&Waiter) -> bool) {
+        for slot in self.waiters.used().iter() {
+            if self.waiters.at(slot).is_some_and(&is_dropped) {
+                self.waiters.remove_at(slot);
             }
         }
     }
@@ -353,12 +432,24 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             *refusals = [None; SLOTS];
         }
         self.due.remove(peer);
-        self.take_back_from(|phase| matches!(phase, Phase::Lent { to, .. } if to == peer));
+        for slot in self.offers.used().iter() {
+            let Some(offer) = self.offers.at_mut(slot) else { continue };
+            match &mut offer.phase {
+                Phase::Writing { to, writing, .. } if *to == peer => {
+                    writing.end = Some(WriteEnd::Gone);
+                    self.settle_write(slot);
+                }
+                Phase::Lent { to, .. } | Phase::Asking { to, .. } if *to == peer => {
+                    self.take_back(slot);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// V8 only: what is lent to a peer that is merely suspected is dropped.
     pub(super) fn handle_suspected(&mut self, peer: Peer) {
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.offers.used().iter() {
             let phase = self.offers.at(slot).map(|offer| offer.phase);
             if matches!(phase, Some(Phase::Lent { to, .. }) if to == peer) {
                 self.drop_offer(slot);
@@ -369,23 +460,25 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     /// The step ends: its waiters learn `status`, its values are dropped, those that are lent when
     /// their borrowers have done with them.
     pub(super) fn end_step(&mut self, step: i64, status: Status) {
-        for slot in 0..self.config.sizes().slots {
+        for slot in self.waiters.used().iter() {
             if self.waiters.at(slot).is_some_and(|waiter| waiter.name.place.step == step)
                 && let Some(waiter) = self.waiters.remove_at(slot)
             {
                 self.refuse((waiter.from, waiter.request), status);
             }
+        }
+        for slot in self.offers.used().iter() {
             let Some(offer) = self.offers.at_mut(slot) else { continue };
             if offer.name.as_ref().is_none_or(|name| name.place.step != step) {
                 continue;
             }
             match offer.phase {
                 Phase::Stored => self.drop_offer(slot),
-                Phase::Lent { to, request, said: false } => {
+                Phase::Asking { to, request, .. } | Phase::Lent { to, request, said: false } => {
                     self.drop_offer(slot);
                     self.refuse((to, request), status);
                 }
-                Phase::Lent { said: true, .. } => offer.over = true,
+                Phase::Writing { .. } | Phase::Lent { said: true, .. } => offer.over = true,
                 Phase::Reserved | Phase::Consumed => {}
             }
         }
@@ -424,95 +517,6 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         self.offers.remove_at(slot);
         self.consumed -= 1;
         Some(RendezvousEvent::Consumed { offer })
-    }
-
-    /// A message that `peer` must be sent, in `message`: which, and its length.
-    pub(super) fn next_message(
-        &self,
-        fabric: &impl Fabric,
-        peer: Peer,
-        message: &mut [u8; MESSAGE_LEN_MAX],
-    ) -> Option<(Said, usize)> {
-        let refusals = (0..).zip(self.refusals.get(peer.index())?);
-        if let Some((slot, refusal)) =
-            refusals.filter_map(|(slot, refusal)| refusal.map(|refusal| (slot, refusal))).next()
-        {
-            let is_over = matches!(refusal.status, Status::StepOver | Status::Aborted);
-            let kind = if is_over { Kind::StepOver } else { Kind::Cancelled };
-            let request = Handle { slot, generation: refusal.generation };
-            let head = Head { request, status: refusal.status, ..Head::new(kind, 0, (0, 1)) };
-            message[..HEAD_LEN].copy_from_slice(&head.encode());
-            return Some((Said::Refusal(slot), HEAD_LEN));
-        }
-        let (slot, offer, request) =
-            self.offers.iter().find_map(|(slot, offer)| match offer.phase {
-                Phase::Lent { to, request, said: false } if to == peer => {
-                    Some((slot, offer, request))
-                }
-                Phase::Lent { .. } | Phase::Reserved | Phase::Stored | Phase::Consumed => None,
-            })?;
-        let head = self.head_of(slot, offer, request)?;
-        message[..HEAD_LEN].copy_from_slice(&head.encode());
-        if head.flags != Flags::INLINE {
-            return Some((Said::Offer(slot), HEAD_LEN));
-        }
-        let len = HEAD_LEN + offer.bytes as usize;
-        let payload = message.get_mut(HEAD_LEN..len)?;
-        fabric.memory().copy_out(self.regions.offers, offer.offset, payload);
-        Some((Said::Offer(slot), len))
-    }
-
-    /// What is said of a value that is lent: the value itself if it is short, else its address.
-    fn head_of(&self, slot: u16, offer: &Offer, request: Handle) -> Option<Head> {
-        let place = offer.name.as_ref()?.place;
-        let handle = self.offers.handle_at(slot)?;
-        let fits = offer.bytes <= u64::from(self.config.sizes().inline);
-        let is_inline = offer.shape.is_none() || (fits && offer.token.is_none());
-        let kind = if is_inline { Kind::TensorWrite } else { Kind::BufferRequest };
-        let head = Head {
-            request,
-            offer: handle,
-            shape: offer.shape,
-            bytes: offer.bytes,
-            ..Head::new(kind, place.step, (place.part, place.parts))
-        };
-        if let Some(token) = offer.token {
-            return Some(Head { flags: Flags::SAME_HOST, token, ..head });
-        }
-        Some(match (is_inline, offer.shape, offer.digest) {
-            (_, None, _) => Head { flags: Flags::DEAD, ..head },
-            (true, Some(_), _) => Head { flags: Flags::INLINE, ..head },
-            (false, Some(_), digest) => Head {
-                flags: digest.map_or(Flags::empty(), |_| Flags::DIGEST),
-                digest: digest.unwrap_or(0),
-                region: self.regions.offers.0,
-                offset: offer.offset,
-                ..head
-            },
-        })
-    }
-
-    /// That message was sent.
-    pub(super) fn note_said(&mut self, to: Peer, what: Said) {
-        match what {
-            Said::Offer(slot) => {
-                if let Some(offer) = self.offers.at_mut(slot)
-                    && let Phase::Lent { said, .. } = &mut offer.phase
-                {
-                    *said = true;
-                }
-            }
-            Said::Refusal(slot) => {
-                if let Some(refusals) = self.refusals.get_mut(to.index()) {
-                    refusals[usize::from(slot)] = None;
-                }
-            }
-            Said::Request(_) => {}
-        }
-    }
-
-    pub(super) const fn note_all_said(&mut self, to: Peer) {
-        self.due.remove(to);
     }
 }
 

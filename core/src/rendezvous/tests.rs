@@ -15,6 +15,7 @@ use crate::wire::rendezvous::{Flags, Handle, Head, Kind};
 mod planted;
 mod table;
 mod wires;
+mod writes;
 
 const PEERS: usize = 3;
 const SLOTS: usize = 6;
@@ -46,6 +47,7 @@ fn sizes() -> RendezvousSizes {
         inline: 16,
         piece_len: 32,
         digest: Digest::Crc32c,
+        path: Path::Read,
         lane_slots: 4,
     }
 }

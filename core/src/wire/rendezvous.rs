@@ -8,9 +8,8 @@
 //! ```
 //!
 //! Little-endian. The lane's slot carries the checksum. A field that a type does not use is zero,
-//! and a message that differs there is none: what decodes was encoded just so. Types 1 (ACK) and 4
-//! (BUFFER_RESPONSE) do not occur: the first is the lane's credit, the second belongs to a path
-//! that is not built.
+//! and a message that differs there is none: what decodes was encoded just so. Type 1 (ACK) does
+//! not occur: it is the lane's credit.
 
 use bitflags::bitflags;
 
@@ -84,9 +83,12 @@ numbered! {
     Kind: u8 {
         /// The destination asks for the value of a name.
         TensorRequest = 2,
-        /// The source lends the value: where it lies, and what it is.
+        /// The source lends the value: where it lies, or that it needs memory to write it to, and
+        /// what it is.
         BufferRequest = 3,
-        /// The source sends the value itself.
+        /// The destination lends memory: where the source writes the value.
+        BufferResponse = 4,
+        /// The source sends the value itself, or has written it where it was lent memory.
         TensorWrite = 5,
         /// The destination needs the lent value no more.
         BufferIdle = 6,
@@ -189,6 +191,8 @@ bitflags! {
         const DIGEST = 4;
         /// Its host hands it over: `token` names it there.
         const SAME_HOST = 8;
+        /// The destination has lent memory: as long as the last value of that key, or by an answer.
+        const WARM = 16;
     }
 }
 
@@ -423,7 +427,9 @@ impl Head {
         let is_name = self.kind == Kind::TensorRequest;
         let is_lent = self.kind == Kind::BufferRequest;
         let is_value = self.kind == Kind::TensorWrite;
-        let names_offer = is_lent || is_value || self.kind == Kind::BufferIdle;
+        let is_response = self.kind == Kind::BufferResponse;
+        let is_warm = is_name && self.flags == Flags::WARM;
+        let names_offer = is_lent || is_response || is_value || self.kind == Kind::BufferIdle;
         let expected = match self.flags {
             _ if is_name => usize::from(self.name_len),
             Flags::INLINE => usize::try_from(self.bytes).unwrap_or(usize::MAX),
@@ -433,10 +439,16 @@ impl Head {
             Kind::BufferRequest => {
                 self.flags.is_empty() || [Flags::DIGEST, Flags::SAME_HOST].contains(&self.flags)
             }
-            Kind::TensorWrite => self.flags == Flags::DEAD || self.flags == Flags::INLINE,
+            Kind::TensorWrite => {
+                self.flags.is_empty()
+                    || [Flags::DEAD, Flags::INLINE, Flags::DIGEST].contains(&self.flags)
+            }
+            Kind::TensorRequest | Kind::Cancel => {
+                self.flags.is_empty() || self.flags == Flags::WARM
+            }
             _ => self.flags.is_empty(),
         };
-        let has_shape = is_lent || self.flags == Flags::INLINE;
+        let has_shape = is_lent || (is_value && self.flags != Flags::DEAD);
         let status = match self.kind {
             Kind::BufferIdle => true,
             Kind::Cancelled | Kind::StepOver => self.status != Status::Ok,
@@ -451,16 +463,18 @@ impl Head {
             && (names_offer || self.offer == Handle::NONE)
             && (1..=NAME_LEN_MAX).contains(&usize::from(self.name_len)) == is_name
             && (is_name || (self.name_len == 0 && self.wait_ms == 0))
-            && (is_lent || (self.region == 0 && self.offset == 0))
+            && (is_lent || is_response || is_warm || (self.region == 0 && self.offset == 0))
             && (self.flags.contains(Flags::DIGEST) || self.digest == 0)
             && (self.shape.is_some() == has_shape)
-            && (has_shape || self.bytes == 0)
+            && (has_shape || (self.bytes > 0) == is_warm)
             && self.part < self.parts
     }
 
     /// Whether its bytes are those of its shape, or of a part of it.
     fn is_of_its_shape(&self) -> bool {
-        let all = self.shape.map_or(0, |shape| shape.bytes());
+        // What a destination lends has no shape yet.
+        let Some(shape) = self.shape else { return true };
+        let all = shape.bytes();
         if self.parts == 1 { self.bytes == all } else { self.bytes <= all }
     }
 }
@@ -486,6 +500,7 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
+    const ASK: Kind = Kind::TensorRequest;
     const HANDLE: Handle = Handle { slot: 3, generation: 7 };
 
     /// One message of each kind and form.
@@ -508,11 +523,16 @@ mod tests {
             (lent, b""),
             (Head { flags: Flags::DIGEST, digest: 77, ..lent }, b""),
             (Head { flags: Flags::SAME_HOST, region: 0, offset: 0, token: 1 << 40, ..lent }, b""),
+            (Head { offer: HANDLE, region: 3, offset: 64, ..head(Kind::BufferResponse) }, b""),
+            (Head { flags: Flags::WARM, name_len: 3, region: 3, bytes: 9, ..head(ASK) }, b"abc"),
+            (Head { flags: Flags::empty(), ..inline }, b""),
+            (Head { flags: Flags::DIGEST, digest: 78, ..inline }, b""),
             (inline, b"data"),
             (part, b"da"),
             (Head { flags: Flags::DEAD, ..value }, b""),
             (Head { offer: HANDLE, status: Status::Mismatch, ..head(Kind::BufferIdle) }, b""),
             (head(Kind::Cancel), b""),
+            (Head { flags: Flags::WARM, ..head(Kind::Cancel) }, b""),
             (Head { status: Status::SourceReborn, ..head(Kind::Cancelled) }, b""),
             (Head { status: Status::Aborted, ..head(Kind::StepOver) }, b""),
         ]
@@ -584,7 +604,7 @@ mod tests {
 
         #[test]
         fn a_damaged_message_is_itself_or_none(
-            which in 0..11_usize, at in 0..HEAD_LEN, byte: u8,
+            which in 0..16_usize, at in 0..HEAD_LEN, byte: u8,
         ) {
             let (head, behind) = messages()[which];
             let mut message = [&head.encode()[..], behind].concat();

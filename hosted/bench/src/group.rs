@@ -24,7 +24,7 @@
 //! What this does not measure: several hosts, and messages of several roots at a time.
 
 mod board;
-mod copy;
+pub(crate) mod copy;
 mod member;
 mod model;
 mod processes;

@@ -22,8 +22,9 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Broadcasts are measured in [`neb`], groups in [`group`], timers in [`wheel`], programs as
-//! members in [`member`], the DIR net in [`detect`]; over RDMA other things are rivals: [`verbs`].
+//! Broadcasts are measured in [`neb`], groups in [`group`], tensors in [`rendezvous`], timers in
+//! [`wheel`], programs as members in [`member`], the DIR net in [`detect`]; over RDMA other things
+//! are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count`](count()), since no noise can
@@ -43,6 +44,7 @@ pub mod neb;
 mod owner;
 mod parcel;
 mod phase;
+pub mod rendezvous;
 mod report;
 mod run;
 mod seat;

@@ -318,6 +318,32 @@ fn gt3_members_are_processes_too_and_the_model_chooses_trees() {
     }
 }
 
+/// Every row is there with its limit, and its values were checked.
+#[test]
+fn rz10_each_path_of_a_tensor_is_timed_beside_its_limit() {
+    let arguments = ["bench", "rendezvous", "--json", "--bytes", "4K,2M", "--rounds", "1"];
+    let output = weft(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row["what"].as_str().unwrap_or_default(), row["bytes"].as_u64().unwrap_or(0)))
+        .collect();
+    let alone = [("hop", 8), ("inline", 872), ("posted", 0)];
+    let short =
+        [("read", 4096), ("write", 4096), ("digest", 4096), ("cancel", 4096), ("handover", 4096)];
+    let long = [("parts", 2 << 20), ("handover", 2 << 20)];
+    assert_eq!(found, [&alone[..], &short, &long].concat());
+    for row in rows {
+        for key in ["p50_ns", "p99_ns", "ratio_to_limit"] {
+            assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
+        }
+        assert!(row["iterations"].as_u64() > Some(1), "{row}");
+    }
+    assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(9));
+}
+
 #[test]
 fn a_length_that_no_group_sends_is_refused() {
     for (option, value) in [("--bytes", "7"), ("--bytes", "4X"), ("--members", "1")] {

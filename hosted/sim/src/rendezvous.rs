@@ -21,7 +21,7 @@ mod small;
 
 use weft_core::fabric::{Fabric, Layout};
 use weft_core::rendezvous::{
-    Digest, Key, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
+    Digest, Key, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
 };
 use weft_core::time::Instant;
 
@@ -106,11 +106,14 @@ impl Protocol for Meetings {
             inline: draws.pick(&[0, 8, 24]),
             piece_len: draws.pick(&[8, 16, 64]),
             digest: draws.pick(&[Digest::Off, Digest::Crc32c]),
+            path: Path::Read,
             lane_slots: draws.pick(&[2, 4]),
         };
         let wait_us = draws.pick(&[100, 500, 3_000]);
-        let run = Self::new(sizes, (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us));
-        Self { hands_over: draws.pick(&[false, true]), ..run }
+        let lengths = (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us);
+        let hands_over = draws.pick(&[false, true]);
+        let path = draws.pick(&[Path::Read, Path::Write]);
+        Self { hands_over, ..Self::new(RendezvousSizes { path, ..sizes }, lengths) }
     }
 
     fn small() -> Vec<Small<Self>> {

@@ -15,16 +15,19 @@ pub enum TensorPath {
     HandOver,
     /// It is copied into the memory of its source, and its receiver reads it there.
     Read,
+    /// Its source writes it from there into memory that its receiver lends.
+    Write,
 }
 
 words!(
     TensorPath,
     "rendezvous.path",
-    "\"hand_over\" or \"read\"",
+    "\"hand_over\", \"read\" or \"write\"",
     "set rendezvous.path to \"hand_over\" to copy no tensor between the nodes of one host, or to \
-     \"read\" to copy it as between hosts",
+     \"read\" or \"write\" to copy it as between hosts",
     HandOver = "hand_over",
     Read = "read",
+    Write = "write",
 );
 
 /// The sizes of the rendezvous, and its path.

@@ -123,8 +123,9 @@ pool_mib = {rendezvous_pool_mib}
 store_mib = {rendezvous_store_mib}
 
 # Where all nodes are on one host, "hand_over" copies nothing that `weft send` sends or
-# `Member::send_sealed` does: the memory itself goes to the receiver. With "read" it is copied there
-# as between hosts.
+# `Member::send_sealed` does: the memory itself goes to the receiver. Between hosts its receiver
+# reads it. With "read" it is copied so on one host, too, and with "write" its source writes it, in
+# either case, into memory that its receiver lends.
 path = "{rendezvous_path}"
 
 [restart]

@@ -10,7 +10,7 @@ use crate::host;
 use weft::clock::now_ns;
 
 /// Copies `bytes` so many times, each time after another thread has written them.
-pub(super) fn measure(bytes: usize, times: usize) -> Result<Samples, BenchError> {
+pub(crate) fn measure(bytes: usize, times: usize) -> Result<Samples, BenchError> {
     let (to_copier, written) = sync_channel::<Vec<u8>>(1);
     let (to_writer, copied) = sync_channel::<Vec<u8>>(1);
     thread::scope(|scope| {

@@ -4,6 +4,7 @@ mod detect;
 mod group;
 mod member;
 mod neb;
+mod rendezvous;
 mod wheel;
 
 use std::time::Duration;
@@ -44,6 +45,8 @@ enum Subject {
     Detect(detect::Arguments),
     /// Groups: from the root's call to the last delivery, beside MPI_Bcast and copies.
     Group(group::GroupArguments),
+    /// Tensors by name: in their message, read, written, handed over, beside copies and hops.
+    Rendezvous(rendezvous::RendezvousArguments),
     /// Programs as members: hop and rate beside the mailbox, and how soon they learn of a verdict.
     Member(member::MemberArguments),
     /// A member of the benchmark of programs; started by the benchmark itself.
@@ -128,6 +131,18 @@ struct CountedWork {
     bytes: usize,
 }
 
+/// The longest message, so that the buffers of all members fit in memory.
+const LENGTH_MAX: usize = 1 << 30;
+
+fn length(word: &str) -> Result<usize, String> {
+    let units = [('K', 10), ('M', 20), ('G', 30)];
+    let unit = units.into_iter().find_map(|(unit, shift)| Some((word.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((word, 0));
+    let length = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(1 << shift));
+    let length = length.filter(|length| (8..=LENGTH_MAX).contains(length));
+    length.ok_or_else(|| "give 8 to 1G, as in 4096, 4K or 64M".to_owned())
+}
+
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.subject {
         Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
@@ -140,6 +155,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Detect(arguments) => detect::run(arguments, output),
         Subject::Group(arguments) => group::run(arguments, output),
         Subject::GroupMember => weft_bench::group::run_member().map_err(Failure::new),
+        Subject::Rendezvous(arguments) => rendezvous::run(arguments, output),
         Subject::Member(arguments) => member::run(arguments, output),
         Subject::MemberProgram(arguments) => member::run_program(arguments),
         Subject::Writer => weft_bench::run_writer().map_err(Failure::new),

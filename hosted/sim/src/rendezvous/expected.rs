@@ -4,6 +4,10 @@ use crate::subject::{Expected, found, missed};
 
 /// One row for each. Memory that is used too early shows in what is delivered out of it.
 pub(crate) const EXPECTED: &[Expected] = &[
+    found("rendezvous/V1-pumped-by-idle", &["validity", "liveness"]),
+    missed("rendezvous/V2-warm-too-small", &["quiet", "match", "typed"], "a value that has grown"),
+    found("rendezvous/V4-said-with-data", &["match", "typed", "quiet"]),
+    found("rendezvous/V6-returned-unanswered", &["quiet", "match", "once", "validity"]),
     missed("rendezvous/V5-returned-early", &["quiet", "match"], "a cancel while reads are out"),
     found("rendezvous/V7-freed-on-match", &["quiet", "match"]),
     missed(

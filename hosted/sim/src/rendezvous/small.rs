@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   members   2: peer 0 sends, peer 1 asks; 3: two ask, each for a value of its own
-//!   paths     inline, and by reads
+//!   paths     inline, by reads, and by writes: cold, and warm from the second value on
 //!   cancel    before the answer is taken from the lane; then the same value is asked for again
 //!   crash     of either, at any operation; with a start, the next incarnation goes on
 //! ```
@@ -10,7 +10,7 @@
 //! Reads are handled as they end. No step ends and time passes at the end of a path alone: seeds
 //! show more.
 
-use weft_core::rendezvous::{Digest, RendezvousSizes};
+use weft_core::rendezvous::{Digest, Path, RendezvousSizes};
 
 use super::{Meetings, Script};
 use crate::protocol::{Opening, Pace, Small};
@@ -20,6 +20,7 @@ struct MeetingCase {
     name: &'static str,
     /// The longest value that comes in its message; all have [`VALUE_LEN`] bytes.
     inline: u16,
+    path: Path,
     orders: &'static [u32],
     script: Script,
     crashes: u32,
@@ -32,6 +33,7 @@ const VALUE_LEN: u64 = 16;
 const ONE_READ: MeetingCase = MeetingCase {
     name: "n = 2, one value, read",
     inline: 0,
+    path: Path::Read,
     orders: &[1, 1],
     script: Script::Ask,
     crashes: 1,
@@ -82,6 +84,29 @@ const CASES: &[MeetingCase] = &[
         starts: 1,
         ..ONE_READ
     },
+    MeetingCase { name: "n = 2, one value, write", path: Path::Write, ..ONE_READ },
+    MeetingCase {
+        name: "n = 2, three values of one key, write",
+        path: Path::Write,
+        orders: &[3, 3],
+        crashes: 0,
+        ..ONE_READ
+    },
+    MeetingCase {
+        name: "n = 2, cancel at any moment, write",
+        path: Path::Write,
+        orders: &[2, 3],
+        script: Script::AskAndCancel,
+        crashes: 0,
+        ..ONE_READ
+    },
+    MeetingCase {
+        name: "n = 2, either begins again, write",
+        path: Path::Write,
+        orders: &[2, 2],
+        starts: 1,
+        ..ONE_READ
+    },
     MeetingCase { name: "n = 3, one value each, read", orders: &[2, 1, 1], ..ONE_READ },
 ];
 
@@ -101,6 +126,7 @@ impl MeetingCase {
             inline: self.inline,
             piece_len: 8,
             digest: Digest::Off,
+            path: self.path,
             lane_slots: 2,
         };
         // Longer than any path: a receive times out when nothing else can happen.

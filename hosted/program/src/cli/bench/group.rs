@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::between;
+use super::{between, length};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft_bench::group::{self, BYTES, GroupPlan, MEMBERS};
@@ -32,18 +32,6 @@ pub(super) struct GroupArguments {
     /// trees follow for entries: what to set group.topology and group.latency to.
     #[arg(long, conflicts_with = "bytes")]
     model: bool,
-}
-
-/// The longest message, so that the buffers of all members fit in memory.
-const LENGTH_MAX: usize = 1 << 30;
-
-fn length(word: &str) -> Result<usize, String> {
-    let units = [('K', 10), ('M', 20), ('G', 30)];
-    let unit = units.into_iter().find_map(|(unit, shift)| Some((word.strip_suffix(unit)?, shift)));
-    let (digits, shift) = unit.unwrap_or((word, 0));
-    let length = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(1 << shift));
-    let length = length.filter(|length| (8..=LENGTH_MAX).contains(length));
-    length.ok_or_else(|| "give 8 to 1G, as in 4096, 4K or 64M".to_owned())
 }
 
 pub(super) fn run(arguments: &GroupArguments, output: Output) -> Result<(), Failure> {
