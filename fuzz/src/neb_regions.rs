@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The liar is an origin and a replayer: it writes any bytes into its ring at the others and into
-//! all of its own memory, slots that are whole among them, and it returns with later lives, which the
-//! members count at different times. Nothing may panic. The two members never deliver different
+//! all of its own memory, slots that are whole among them, and it returns with later epochs, which
+//! the members count at different times. Nothing may panic. The two members never deliver different
 //! messages under one number, and what they deliver of each other was broadcast.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl<'net> World<'net> {
         let mut fabrics = [0, 1, 2].map(|peer| net.endpoint(Peer(peer), FIRST));
         for (me, fabric) in (0..).zip(&mut fabrics) {
             let others = (0..3).filter(|other| *other != me).map(Peer);
-            others.for_each(|other| fabric.admit(other, FIRST).expect("it lives"));
+            others.for_each(|other| fabric.admit(other, FIRST).expect("it epochs"));
         }
         let [one, other, liar] = fabrics;
         let members = [one, other].map(|fabric| {
@@ -151,17 +151,17 @@ impl<'net> World<'net> {
     /// A message of the liar's at a member.
     fn tell(&mut self, to: u8, seq: u8, bytes: &[u8]) {
         let to = usize::from(to % 2);
-        let life = self.members[to].1.life(LIAR);
-        let seq = number_before(life).expect("an early life") + u64::from(seq);
+        let epoch = self.members[to].1.epoch(LIAR);
+        let seq = number_before(epoch).expect("an early epoch") + u64::from(seq);
         let at = self.config.written_at(&self.regions, LIAR, seq);
         let slot = self.slot(LIAR, seq, bytes);
         self.post(MEMBERS[to], at, &slot);
     }
 
-    /// A member counts a later life of the liar.
-    fn count(&mut self, member: u8, life: u8) {
+    /// A member counts a later epoch of the liar.
+    fn count(&mut self, member: u8, epoch: u8) {
         let (fabric, neb) = &mut self.members[usize::from(member % 2)];
-        neb.handle_life(fabric, LIAR, Incarnation(life.into())).expect("an early life");
+        neb.handle_epoch(fabric, LIAR, Incarnation(epoch.into())).expect("an early epoch");
     }
 
     fn post(&mut self, to: Peer, at: At, bytes: &[u8]) {

@@ -76,7 +76,7 @@ impl<const PEERS: usize> Keys<PEERS> {
         }
     }
 
-    /// A new life of `peer` is counted: its key is agreed on again (N-19).
+    /// A new epoch of `peer` is counted: its key is agreed on again (N-19).
     pub(super) fn forget(&mut self, peer: Peer) {
         if let Some(known) = self.public.get_mut(peer.index()) {
             *known = None;

@@ -56,7 +56,7 @@ pub(super) struct Ballot {
     pub(super) exposed: Option<Exposed>,
     pub(super) voted: PeerSet,
     pub(super) reading: PeerSet,
-    /// Those whose read under way is of a life that is not counted any more.
+    /// Those whose read under way is of an epoch that is not counted any more.
     stale: PeerSet,
     pub(super) pausing: PeerSet,
     pub(super) unknown: PeerSet,
@@ -86,7 +86,7 @@ impl Ballot {
         self.exposed.as_ref().map_or(0, Exposed::seq)
     }
 
-    /// A new life of `replayer` is counted: the votes of the earlier one are void (N-16).
+    /// A new epoch of `replayer` is counted: the votes of the earlier one are void (N-16).
     pub(super) fn forget(&mut self, replayer: Peer) {
         let sets = [
             &mut self.voted,
@@ -103,7 +103,7 @@ impl Ballot {
         }
     }
 
-    /// The read of `replayer` has ended. Whether it was of the life that is counted.
+    /// The read of `replayer` has ended. Whether it was of the epoch that is counted.
     pub(super) fn handle_end(&mut self, replayer: Peer) -> bool {
         self.reading.remove(replayer);
         let is_stale = self.stale.contains(replayer);

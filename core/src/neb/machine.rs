@@ -1,6 +1,6 @@
 //! One member: origin of its own messages, replayer and voter for those of all others.
 
-mod lives;
+mod epochs;
 mod replay;
 #[cfg(feature = "signed")]
 mod signed;
@@ -12,11 +12,11 @@ use super::aside::Aside;
 use super::authority::Keys;
 use super::ballot::Ballot;
 use super::config::{Config, SLOT_LEN_MAX};
+use super::epoch::{base, number_in_epoch};
 use super::exposed::Exposed;
-use super::life::{base, number_in_life};
 use super::map::{Map, Regions, Shown};
 use super::membership::{Members, Membership};
-use super::mutants::{ANY_LIFE, OVERRUN_WINDOW};
+use super::mutants::{ANY_EPOCH, OVERRUN_WINDOW};
 use super::origin::Origin;
 use super::outcome::{BroadcastError, Counters, Standing};
 use super::own_copy::OwnCopy;
@@ -28,7 +28,7 @@ use crate::fabric::{Completion, Fabric, PostError};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::time::Instant;
 use crate::wire::broadcast::{Form, Header};
-use lives::Joining;
+use epochs::Joining;
 
 /// The broadcast of one member: up to `PEERS` members, with votes on up to `DEPTH` slots of each at
 /// a time.
@@ -38,10 +38,10 @@ use lives::Joining;
 pub struct Neb<const PEERS: usize, const DEPTH: usize> {
     map: Map,
     members: Members,
-    /// By member: the life that is counted, or the last one that was removed; zero for one that was
-    /// never away.
-    lives: [Incarnation; PEERS],
-    /// While the own life is not open.
+    /// By member: the epoch that is counted, or the last one that was removed; zero for one that
+    /// was never away.
+    epochs: [Incarnation; PEERS],
+    /// While the own epoch is not open.
     joining: Option<Joining<PEERS>>,
     /// The peers to which the last post did not fail.
     reachable: PeerSet,
@@ -91,7 +91,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let mut neb = Self {
             map,
             members: Members::all(me, config.peers()),
-            lives: [Incarnation(0); PEERS],
+            epochs: [Incarnation(0); PEERS],
             joining: None,
             reachable: PeerSet::EMPTY,
             origin,
@@ -104,7 +104,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             #[cfg(feature = "signed")]
             keys: Aside(None),
         };
-        neb.find_lives(fabric);
+        neb.find_epochs(fabric);
         neb
     }
 
@@ -150,8 +150,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     pub fn has_room(&self) -> bool {
         let me = self.members.me;
         let next = self.origin.last() + 1;
-        // The numbers of this life are used up, or it is not open.
-        if number_in_life(next) == 0 || !self.is_open() {
+        // The numbers of this epoch are used up, or it is not open.
+        if number_in_epoch(next) == 0 || !self.is_open() {
             return false;
         }
         let Some(reused) = next.checked_sub(u64::from(self.map.config.slots())) else {
@@ -323,7 +323,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.reachable.insert(peer);
         // A ring holds no more, and no member is further behind.
         let oldest = self.origin.last().saturating_sub(u64::from(self.map.config.slots()));
-        let oldest = oldest.max(base(self.lives[self.members.me.index()]));
+        let oldest = oldest.max(base(self.epochs[self.members.me.index()]));
         let shown = self.window.shown(peer, self.members.me);
         self.origin.restart(peer, shown.max(oldest));
         self.note_heads(self.map.config.lag());
@@ -333,7 +333,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 
     /// Executes the decision to remove a member: fences it; pending messages then need the votes of
-    /// the remaining members only. Idempotent within its term. A decision about lives before the
+    /// the remaining members only. Idempotent within its term. A decision about epochs before the
     /// one that is counted changes nothing and fences no peer (N-18).
     ///
     /// # Errors
@@ -347,7 +347,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return Err(RemoveError::Fixed);
         }
         let Decision { removed, last, .. } = decision;
-        if last < self.life(removed) && !ANY_LIFE.is_planted() {
+        if last < self.epoch(removed) && !ANY_EPOCH.is_planted() {
             return Ok(());
         }
         decision.fence(fabric, self.map.config.peers(), &mut self.members.term)?;

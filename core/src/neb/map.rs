@@ -7,7 +7,7 @@
 //!           [origin][seq mod depth][replayer], one slot each: one place per read under way
 //!           [peer], one whole progress each
 //! progress  two cells for each origin,   remote reads by all, written by the member itself
-//!           each member's life, own state
+//!           each member's epoch, own state
 //! ```
 //!
 //! `bcast[me]` holds an origin's own messages: its writes are posted from there, and its next
@@ -34,11 +34,11 @@ pub struct Regions {
 pub(super) enum Shown {
     /// The last message of that origin which it delivered.
     Delivered(Peer),
-    /// The life of that member which it counts (N-16); of itself, its own.
+    /// The epoch of that member which it counts (N-16); of itself, its own.
     Counted(Peer),
     /// The last message of that origin before those that it hands out.
     Behind(Peer),
-    /// Its own life, once that is open (N-17).
+    /// Its own epoch, once that is open (N-17).
     Open,
 }
 
@@ -126,17 +126,17 @@ impl Config {
         Map::cell(At { region: regions.progress, offset: 0 }, origin, delivered)
     }
 
-    /// Where every member shows that it counts `life` of `member`, as the progress of the place
+    /// Where every member shows that it counts `epoch` of `member`, as the progress of the place
     /// that is returned beside the address.
     #[must_use]
     pub const fn counted_at(
         &self,
         regions: &Regions,
         member: Peer,
-        life: Incarnation,
+        epoch: Incarnation,
     ) -> (At, Peer) {
         let place = Shown::Counted(member).place(self.peers());
-        (Map::cell(At { region: regions.progress, offset: 0 }, place, life.0 as u64), place)
+        (Map::cell(At { region: regions.progress, offset: 0 }, place, epoch.0 as u64), place)
     }
 }
 

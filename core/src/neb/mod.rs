@@ -31,8 +31,8 @@
 //! that this member exposes; landings for the reads under way; and the progress. All state that
 //! must survive the process is there: [`Neb::attach`] continues where the earlier incarnation
 //! stopped. It delivers nothing twice and broadcasts no second message under a number in use. A
-//! member whose memory is new, or that was removed, returns with a new *life* ([`begin_life`],
-//! [`Neb::handle_life`]): other numbers, and deliveries from where all others count it.
+//! member whose memory is new, or that was removed, returns with a new *epoch* ([`begin_epoch`],
+//! [`Neb::handle_epoch`]): other numbers, and deliveries from where all others count it.
 //!
 //! Behaviours N-1 to N-19: `SPEC.md` beside this file.
 
@@ -41,11 +41,11 @@ mod aside;
 mod authority;
 mod ballot;
 mod config;
+mod epoch;
 #[cfg(feature = "signed")]
 mod equivocation;
 mod exposed;
 mod judge;
-mod life;
 mod machine;
 mod map;
 mod membership;
@@ -67,9 +67,9 @@ pub use config::{
     Config, ConfigError, DEPTH_MAX, MESSAGE_LEN_MAX, Retry, SIGNAL_EVERY, SLOT_LEN_MAX, SLOTS_MAX,
     Sizes,
 };
+pub use epoch::{EPOCH_MAX, EpochError, begin_epoch, number_before, number_in_epoch};
 #[cfg(feature = "signed")]
 pub use equivocation::{Equivocation, ProofError};
-pub use life::{LIFE_MAX, LifeError, begin_life, number_before, number_in_life};
 pub use machine::Neb;
 pub use map::Regions;
 pub use membership::Membership;

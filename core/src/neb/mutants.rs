@@ -27,13 +27,13 @@
 //! | N6 | `FORGET_CONFLICT` | `traps::conflict_then_silence` |
 //! | N7 | `FAILURE_IS_VOTE` | `traps::slow_is_not_dead` |
 //! | N9 | `REUSE_EARLY` | `traps::an_origin_that_overruns` |
-//! | L1 | `OLD_NUMBERS` | `lives::a_life_has_numbers_of_its_own` |
-//! | L2 | `COUNT_LATE` | `lives::counted_before_it_reads` |
-//! | L3 | `OLD_VOTES` | `lives::votes_of_an_earlier_life` |
-//! | L4 | `FORGET_COUNTED` | `lives::counted_by_the_next_incarnation` |
-//! | L5 | `DELIVER_UNCOUNTED` | `lives::not_counted_by_all` |
-//! | L6 | `UNNAMED` | `lives::two_that_return_at_once` |
-//! | L7 | `ANY_LIFE` | `lives::a_decision_about_an_earlier_life` |
+//! | L1 | `OLD_NUMBERS` | `epochs::a_epoch_has_numbers_of_its_own` |
+//! | L2 | `COUNT_LATE` | `epochs::counted_before_it_reads` |
+//! | L3 | `OLD_VOTES` | `epochs::votes_of_an_earlier_life` |
+//! | L4 | `FORGET_COUNTED` | `epochs::counted_by_the_next_incarnation` |
+//! | L5 | `DELIVER_UNCOUNTED` | `epochs::not_counted_by_all` |
+//! | L6 | `UNNAMED` | `epochs::two_that_return_at_once` |
+//! | L7 | `ANY_EPOCH` | `epochs::a_decision_about_an_earlier_life` |
 
 use crate::mutant::Mutant;
 
@@ -109,21 +109,21 @@ pub const SIGNED_MUTANTS: &[Mutant] = &[
 #[cfg(feature = "signed")]
 pub const CRAFTED_MUTANTS: &[Mutant] = &[COUNT_UNSEALED];
 
-/// L1: a new life numbers its messages from 1 again.
+/// L1: a new epoch numbers its messages from 1 again.
 pub const OLD_NUMBERS: Mutant = neb("L1-old-numbers", "integrity");
-/// L2: a member shows that it counts a new life and delivers one more message without its vote.
+/// L2: a member shows that it counts a new epoch and delivers one more message without its vote.
 pub const COUNT_LATE: Mutant = neb("L2-count-late", "agreement");
-/// L3 (signed): the copies of an earlier life are not erased, and its votes count as those of the
+/// L3 (signed): the copies of an earlier epoch are not erased, and its votes count as those of the
 /// new one.
 pub const OLD_VOTES: Mutant = neb("L3-old-votes", "agreement");
-/// L4: the next incarnation of a member forgets which lives it counted.
+/// L4: the next incarnation of a member forgets which epochs it counted.
 pub const FORGET_COUNTED: Mutant = neb("L4-forget-counted", "agreement");
-/// L5: a new life delivers before all live members count it.
+/// L5: a new epoch delivers before all live members count it.
 pub const DELIVER_UNCOUNTED: Mutant = neb("L5-deliver-uncounted", "agreement");
 /// L6: of two members that return at once, neither waits for the other.
 pub const UNNAMED: Mutant = neb("L6-unnamed", "agreement");
-/// L7: a decision about an earlier life removes the present one.
-pub const ANY_LIFE: Mutant = neb("L7-any-life", "agreement");
+/// L7: a decision about an earlier epoch removes the present one.
+pub const ANY_EPOCH: Mutant = neb("L7-any-epoch", "agreement");
 
 /// The mutants of the unsigned form.
 pub const MUTANTS: &[Mutant] = &[
@@ -141,9 +141,9 @@ pub const MUTANTS: &[Mutant] = &[
     OVERRUN_WINDOW,
 ];
 
-/// The mutants of lives, which need a member that returns.
-pub const LIFE_MUTANTS: &[Mutant] =
-    &[OLD_NUMBERS, COUNT_LATE, FORGET_COUNTED, DELIVER_UNCOUNTED, UNNAMED, ANY_LIFE];
+/// The mutants of epochs, which need a member that returns.
+pub const EPOCH_MUTANTS: &[Mutant] =
+    &[OLD_NUMBERS, COUNT_LATE, FORGET_COUNTED, DELIVER_UNCOUNTED, UNNAMED, ANY_EPOCH];
 
 /// The fence whose removal only the model checker detects (`core/tests/loom`): the simulator's
 /// stores are sequentially consistent.

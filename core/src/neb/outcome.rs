@@ -66,7 +66,7 @@ pub struct Standing {
     pub seen: u64,
     /// The last message delivered.
     pub delivered: u64,
-    /// The last message before those that this member delivers: of an earlier life of the origin,
+    /// The last message before those that this member delivers: of an earlier epoch of the origin,
     /// or before this member returned.
     pub behind: u64,
     /// The last message that every live member is known to have delivered.

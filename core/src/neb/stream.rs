@@ -210,7 +210,7 @@ impl<const DEPTH: usize> Stream<DEPTH> {
         (self.unfit_until.0, self.damaged.0, self.torn.0) = (None, None, None);
     }
 
-    /// A new life of `replayer` is counted.
+    /// A new epoch of `replayer` is counted.
     pub(super) fn forget(&mut self, replayer: Peer) {
         self.ballots.iter_mut().for_each(|ballot| ballot.forget(replayer));
         self.torn.0 = self.torn.0.filter(|torn| *torn != replayer);

@@ -18,14 +18,14 @@
 //! | ten wraps of the window with a slow reader | `traps::wraps_with_a_slow_reader` `restarts::members_restart_during_ten_wraps` |
 //! | queue depths 1 and 2 | `windows::a_queue_that_takes_one_work_at_a_time_is_enough` |
 //! | completions reordered across peers | `schedules::completions_reordered_across_peers` |
-//! | a member returns | `lives::a_member_that_returned_takes_part` `lives::members_return_one_after_the_other` `lives::windows_wrap_across_returns` |
+//! | a member returns | `epochs::a_member_that_returned_takes_part` `epochs::members_return_one_after_the_other` `epochs::windows_wrap_across_returns` |
 
 mod cluster;
 mod costs;
 mod damage;
+mod epochs;
 mod faces;
 mod held;
-mod lives;
 mod planted;
 mod replayers;
 mod restarts;

@@ -22,7 +22,7 @@ pub(super) struct Window<const PEERS: usize> {
     /// The members that seem far behind.
     lagging: PeerSet,
     reading: PeerSet,
-    /// Members whose reads under way are of a life that is not counted any more.
+    /// Members whose reads under way are of an epoch that is not counted any more.
     stale: PeerSet,
     /// When each may be asked again, and how often it was asked without news.
     again_at: [Instant; PEERS],
@@ -65,7 +65,7 @@ impl<const PEERS: usize> Window<PEERS> {
         self.lagging.remove(peer);
     }
 
-    /// A new life of `peer` is counted: of each origin it need not deliver what this member has.
+    /// A new epoch of `peer` is counted: of each origin it need not deliver what this member has.
     pub(super) fn readmit(&mut self, peer: Peer, delivered: [u64; PEERS]) {
         self.shown[peer.index()] = delivered;
         self.lagging.remove(peer);
@@ -110,7 +110,7 @@ impl<const PEERS: usize> Window<PEERS> {
         Ok(())
     }
 
-    /// The read of the progress of `peer` has completed or failed. Whether it was of the life that
+    /// The read of the progress of `peer` has completed or failed. Whether it was of the epoch that
     /// is counted.
     pub(super) fn handle_end(&mut self, peer: Peer) -> bool {
         self.reading.remove(peer);

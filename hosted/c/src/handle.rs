@@ -28,6 +28,9 @@ use crate::lifecycle::weft_member;
 const MEMBER: usize = (b'm' as usize) << 56 | 1;
 
 /// The member has been joined, spawned, closed: each once, in this order.
+///
+/// It orders nothing: what a call uses is of its own thread or behind a lock, and a program that
+/// hands a member to another thread orders that by the way in which the handle gets there.
 static FORM: AtomicU8 = AtomicU8::new(0);
 const POLLED: u8 = 1;
 const SPAWNED: u8 = 2;
@@ -72,7 +75,7 @@ pub(crate) fn admit(member: Member) -> Result<*mut weft_member, Refusal> {
     if refused != 0 || kept.is_err() {
         return Err(MemberEnded::Panicked.into());
     }
-    FORM.store(POLLED, Ordering::Release);
+    FORM.store(POLLED, Ordering::Relaxed);
     Ok(without_provenance_mut(MEMBER))
 }
 
@@ -80,7 +83,7 @@ fn check(member: *const weft_member) -> Result<u8, Refusal> {
     if member.is_null() {
         return Err(Refusal::Null("member"));
     }
-    let form = FORM.load(Ordering::Acquire);
+    let form = FORM.load(Ordering::Relaxed);
     if member.addr() != MEMBER || (form != POLLED && form != SPAWNED) {
         return Err(Refusal::Closed("member"));
     }
@@ -125,7 +128,7 @@ pub(crate) fn spawn(member: *const weft_member) -> Result<(), Refusal> {
     }
     let spawned = take_out()?.spawn().map_err(weft::member::MemberError::Node)?;
     *HANDLE.write().unwrap_or_else(PoisonError::into_inner) = Some(spawned);
-    FORM.store(SPAWNED, Ordering::Release);
+    FORM.store(SPAWNED, Ordering::Relaxed);
     Ok(())
 }
 
@@ -133,12 +136,12 @@ pub(crate) fn spawn(member: *const weft_member) -> Result<(), Refusal> {
 pub(crate) fn close(member: *const weft_member) -> Result<(), Refusal> {
     if check(member)? == POLLED {
         let member = take_out()?;
-        FORM.store(0, Ordering::Release);
+        FORM.store(0, Ordering::Relaxed);
         drop(member);
         return Ok(());
     }
     let handle = HANDLE.write().unwrap_or_else(PoisonError::into_inner).take();
-    FORM.store(0, Ordering::Release);
+    FORM.store(0, Ordering::Relaxed);
     // Outside of the lock: it waits until what was put has arrived.
     handle.map(drop).ok_or(Refusal::Closed("member"))
 }

@@ -229,32 +229,30 @@ fn give_up(member: &Member, handle: &MemberHandle, request: RequestId) {
 }
 
 /// A receive that has ended without a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", why(.0))]
 struct NotReceived(Received);
 
-impl std::fmt::Display for NotReceived {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
-            Received::Value | Received::Dead => "it was received",
-            Received::TimedOut => "it was not sent in time",
-            Received::Cancelled => "the receive was cancelled",
-            Received::Aborted => "its step was aborted",
-            Received::StepOver => "its step was cleaned up",
-            Received::PeerGone => "the incarnation that sends it has ended",
-            Received::SourceReborn => "another boot of its source runs",
-            Received::Mismatch(found) => {
-                let (dtype, dims) = (dtype_name(found.dtype()), found.dims());
-                return write!(f, "it is another tensor: {dtype} {dims:?}");
-            }
-            Received::Corrupt => "its bytes were damaged on the way",
-            Received::TooLarge => "it is longer than the pool of this member",
-            Received::NoSpace => "its source has no room for one more receive",
-            Received::NotHandedOver => "its memory was not handed over",
-        })
+fn why(outcome: &Received) -> String {
+    match outcome {
+        Received::Value | Received::Dead => "it was received",
+        Received::TimedOut => "it was not sent in time",
+        Received::Cancelled => "the receive was cancelled",
+        Received::Aborted => "its step was aborted",
+        Received::StepOver => "its step was cleaned up",
+        Received::PeerGone => "the incarnation that sends it has ended",
+        Received::SourceReborn => "another boot of its source runs",
+        Received::Mismatch(found) => {
+            let (dtype, dims) = (dtype_name(found.dtype()), found.dims());
+            return format!("it is another tensor: {dtype} {dims:?}");
+        }
+        Received::Corrupt => "its bytes were damaged on the way",
+        Received::TooLarge => "it is longer than the pool of this member",
+        Received::NoSpace => "its source has no room for one more receive",
+        Received::NotHandedOver => "its memory was not handed over",
     }
+    .to_owned()
 }
-
-impl std::error::Error for NotReceived {}
 
 impl Explain for NotReceived {
     fn code(&self) -> Code {

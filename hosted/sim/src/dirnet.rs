@@ -8,8 +8,9 @@
 //! node; supervisors stop; a transport reports a loss, rightly or not; fences are late; decisions
 //! need one member or a majority; nodes start late or all at once, in the profiles `lan`, `host`
 //! and `rdma`. A launcher starts the nodes and resets them, or an operator does by hand, who starts
-//! none that a manager has removed before that manager orders its reset. Operators isolate and release nodes. Sequences, heartbeat numbers and rounds begin
-//! 20 below their end each time, and boots below the middle of their range in some runs.
+//! none that a manager has removed before that manager orders its reset. Operators isolate and
+//! release nodes. Sequences, heartbeat numbers and rounds begin 20 below their end each time, and
+//! boots below the middle of their range in some runs.
 //!
 //! | checker | promise |
 //! |---|---|

@@ -14,7 +14,7 @@
 //!
 //! Where membership is decided, some members, liars or not, are removed when their first
 //! incarnation ends, each in a later term; of others the memory is lost with it. Deliveries of that
-//! life do not bind the others. The next incarnation begins a second life, which is bound by all
+//! epoch do not bind the others. The next incarnation begins a second epoch, which is bound by all
 //! promises, and decisions about the first are repeated.
 
 mod expected;
@@ -111,13 +111,13 @@ impl Broadcasts {
         self
     }
 
-    /// Members whose first incarnation is a life of its own.
+    /// Members whose first incarnation is an epoch of its own.
     fn mortal(&self) -> PeerSet {
         self.doomed.union(self.forgetful)
     }
 
-    /// The life of `peer` in that incarnation.
-    fn life(&self, peer: Peer, incarnation: Incarnation) -> Incarnation {
+    /// The epoch of `peer` in that incarnation.
+    fn epoch(&self, peer: Peer, incarnation: Incarnation) -> Incarnation {
         let is_later = self.mortal().contains(peer) && incarnation > Incarnation(1);
         Incarnation(1 + u32::from(is_later))
     }
@@ -276,8 +276,8 @@ impl Protocol for Broadcasts {
     }
 
     fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        // With a fixed membership a member that does not return delays everything; a liar that shows
-        // no life keeps one that returned from opening, and thereby all windows.
+        // With a fixed membership a member that does not return delays everything; a liar that
+        // shows no epoch keeps one that returned from opening, and thereby all windows.
         let is_fixed = self.config.membership() == Members::Fixed;
         let waits = |peer: Peer| is_fixed && nodes[peer.index()].is_none();
         let is_closed = |node: &&Node| !node.is_open() && !self.liars.contains(node.me());

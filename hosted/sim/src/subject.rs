@@ -166,7 +166,7 @@ pub const SUBJECTS: &[Subject] = &[
         mailboxes::EXPECTED,
     ),
     Subject::of::<Broadcasts>(
-        &[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS, neb::mutants::LIFE_MUTANTS],
+        &[neb::mutants::MUTANTS, neb::mutants::SIGNED_MUTANTS, neb::mutants::EPOCH_MUTANTS],
         broadcasts::EXPECTED,
     ),
     Subject::of::<Groupings>(&[group::MUTANTS], groupings::EXPECTED),

@@ -51,6 +51,7 @@ fn the_template_shows_every_key() {
     // shown in comments.
     let of_timing = key::PATHS.into_iter().filter(|path| path.starts_with("dirnet.timing."));
     let others = [
+        key::NETWORK_DISCOVERY,
         key::NETWORK_KEY,
         key::DIRNET_ROLES,
         key::DIRNET_MIN_ALIVE.path,

@@ -66,7 +66,7 @@ use crate::cluster::Cluster;
 use crate::packet::Socket;
 use crate::process::start_thread;
 use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
-use dirnet::{DirNet, Entry, Ground};
+use dirnet::{DirNet, Entry};
 use finish::Finish;
 use forgeries::Forgeries;
 use group_clients::GroupClients;
@@ -205,7 +205,7 @@ impl Component {
         let (waiter, reader_bell) = (Waiter::new(cluster.wait, bell()?), bell()?);
         let fabric =
             CutFabric::new(NodeFabric::open(&cluster, me, incarnation, plan.layout(), own)?);
-        leavers::begin_life(&fabric, &plan, cluster.neb.membership, &identity)?;
+        leavers::begin_epoch(&fabric, &plan, cluster.neb.membership, &identity)?;
         let mut endpoint = Box::new(match signing {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
@@ -585,21 +585,5 @@ impl Component {
             }
         }
         Ok(!words.is_empty())
-    }
-
-    fn with_dirnet(
-        &mut self,
-        act: impl FnOnce(&mut DirNet, &mut Ground<'_>) -> Result<(), NodeError>,
-    ) -> Result<(), NodeError> {
-        let Some(dirnet) = &mut self.dirnet else { return Ok(()) };
-        dirnet.wake();
-        let mut ground = Ground {
-            endpoint: &mut self.endpoint,
-            membership: &mut self.membership,
-            boots: &self.boots,
-            expected: &mut self.expected,
-            removals: &mut self.removals,
-        };
-        act(dirnet, &mut ground)
     }
 }

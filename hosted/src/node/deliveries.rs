@@ -16,13 +16,14 @@
 //! all origins holds those of which it was handed a message, and waits for those that no other
 //! client holds.
 //!
-//! What an origin broadcast before `behind`, where it or this node returned, is handed to no client.
+//! What an origin broadcast before `behind`, where it or this node returned, is handed to no
+//! client.
 //!
 //! A conflict is reported at once to a client that asks for that origin alone. A client that asks
 //! for all of them waits for the other origins, and gets the conflict when no message came.
 
 use weft_core::ids::Peer;
-use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing, number_in_life};
+use weft_core::neb::{Conflict, PROOF_LEN_MAX, Proof, SLOT_LEN_MAX, Standing, number_in_epoch};
 
 use super::NodeEndpoint;
 use super::control::{
@@ -291,11 +292,11 @@ impl DeliveryLine {
 
 /// The last message that all members have delivered, and the window behind it. A component that was
 /// just started has not read the others' progress; but an origin reuses a slot only once
-/// all members have delivered its former message, and the numbers before those of its life are of
+/// all members have delivered its former message, and the numbers before those of its epoch are of
 /// no message that is waited for.
 fn window(standing: Standing, slots: u32) -> (u64, WindowStatus) {
     let Standing { seen, settled, .. } = standing;
-    let begun = seen - number_in_life(seen);
+    let begun = seen - number_in_epoch(seen);
     let settled = settled.max(seen.saturating_sub(slots.into())).max(begun);
     (settled, WindowStatus { used: seen.saturating_sub(settled), slots })
 }

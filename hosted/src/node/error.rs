@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use weft_core::neb::LifeError;
+use weft_core::neb::EpochError;
 use weft_core::recovery::Rejected;
 
 use super::fabric::VerbsError;
@@ -37,7 +37,7 @@ pub enum NodeError {
     /// No memory layout follows from the cluster file.
     Plan(String),
     /// The boot has no numbers for its broadcasts.
-    Life(LifeError),
+    Epoch(EpochError),
     /// The node's memory could not be made or mapped.
     Memory(SegmentError),
     /// A sleeping loop could not be woken, or could not sleep.
@@ -107,7 +107,7 @@ impl fmt::Display for NodeError {
             }
             Self::RankTaken { rank } => write!(f, "node {rank} of the cluster runs already"),
             Self::Plan(reason) => write!(f, "no memory layout: {reason}"),
-            Self::Life(error) => error.fmt(f),
+            Self::Epoch(error) => error.fmt(f),
             Self::Memory(error) => write!(f, "memory of the node: {error}"),
             Self::Bell(error) => write!(f, "waiting: {error}"),
             Self::Packet(error) => write!(f, "socket of the node: {error}"),
@@ -150,7 +150,7 @@ impl std::error::Error for NodeError {
             Self::OutOfRange { .. }
             | Self::RankTaken { .. }
             | Self::Plan(_)
-            | Self::Life(_)
+            | Self::Epoch(_)
             | Self::Link(_)
             | Self::NotShared
             | Self::OwnPair
@@ -179,7 +179,7 @@ impl Explain for NodeError {
         match self {
             Self::OutOfRange { .. } | Self::RankTaken { .. } => Code::NodeOutOfRange,
             Self::Plan(_) | Self::NotTranslated { .. } => Code::ClusterFile,
-            Self::Life(_) => Code::Standing,
+            Self::Epoch(_) => Code::Standing,
             Self::Image(_) => Code::Image,
             Self::Memory(_) => Code::Memory,
             Self::Network(error) => error.code(),
@@ -202,7 +202,7 @@ impl Explain for NodeError {
         match self {
             Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
             Self::RankTaken { .. } => "start each rank below `nodes` exactly once".to_owned(),
-            Self::Life(_) => "end the cluster with `weft down`, and start another one".to_owned(),
+            Self::Epoch(_) => "end the cluster with `weft down`, and start another one".to_owned(),
             Self::Plan(_) => "make the sizes in the cluster file smaller".to_owned(),
             Self::Image(_) => {
                 "take recovery.image out of the cluster file: `weft up` and `weft node` translate \
@@ -297,7 +297,7 @@ macro_rules! from {
 }
 
 from! {
-    LifeError => Life,
+    EpochError => Epoch,
     SegmentError => Memory,
     BellError => Bell,
     PacketError => Packet,

@@ -125,8 +125,9 @@ fn the_default_build_has_no_rival() {
 /// A program that joins, or that only speaks to a cluster, depends on `weft` alone.
 #[test]
 fn the_library_brings_no_command_line_and_few_crates() {
-    /// What the library needs now: raise it only with a reason in the commit.
-    const CRATES_MAX: usize = 71;
+    /// What the library needs now, seven of them for the HTTP of discovery: raise it only with a
+    /// reason in the commit.
+    const CRATES_MAX: usize = 78;
     let of_library = ["--package", "weft", "--edges", "normal"];
     let crates = crates(&of_library);
     let names: BTreeSet<&str> = crates.iter().map(|it| it.name.as_str()).collect();

@@ -5,8 +5,8 @@ use crate::source::{Source, words};
 use crate::tree::Tree;
 
 /// Where unsafe code is allowed: the memory that processes share, processes themselves, raw
-/// sockets, the verbs bindings, the border to C, the program's allocator, memory that arrays of Python
-/// share, and the program that has no library below it.
+/// sockets, the verbs bindings, the border to C, the program's allocator, memory that arrays of
+/// Python share, and the program that has no library below it.
 const ALLOWED: &[&str] = &[
     "ci/bare-metal/src/ground.rs",
     "driver/src/",

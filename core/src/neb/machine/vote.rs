@@ -35,7 +35,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             return;
         };
         let is_present = ballot.handle_end(replayer);
-        // Delivered, or of a life of its origin that is over: the read only held its place.
+        // Delivered, or of an epoch of its origin that is over: the read only held its place.
         if ballot.seq() <= delivered {
             return;
         }
@@ -54,7 +54,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             Err(_) => Reading::Failed,
         };
         if completion.outcome.is_err() && REMOVE_ON_TIMEOUT.is_planted() {
-            return self.drop_member(replayer, self.life(replayer));
+            return self.drop_member(replayer, self.epoch(replayer));
         }
         let is_signed = map.config.form() == Form::Signed;
         let reading = match reading {

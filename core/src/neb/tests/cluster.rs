@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::fabric::loopback::Net;
 use crate::fabric::{At, Completion, Fabric, Layout, Memory, Op};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
-use crate::neb::{Config, Conflict, Membership, Neb, Outcome, Regions, Retry, Sizes, begin_life};
+use crate::neb::{Config, Conflict, Membership, Neb, Outcome, Regions, Retry, Sizes, begin_epoch};
 use crate::time::{Duration, Instant};
 use crate::wire::broadcast::{Form, Header, seal};
 use crate::wire::crc32c;
@@ -225,18 +225,18 @@ impl<'net, const N: usize> Cluster<'net, N> {
 
 impl<'net, const N: usize> Node<'net, N> {
     pub(super) fn new(world: &'net World<N>, me: Peer, incarnation: Incarnation) -> Self {
-        Self::in_life(world, me, incarnation, FIRST)
+        Self::in_epoch(world, me, incarnation, FIRST)
     }
 
-    /// As [`Self::new`], in a life that began in the incarnation `life`.
-    pub(super) fn in_life(
+    /// As [`Self::new`], in an epoch that began in the incarnation `epoch`.
+    pub(super) fn in_epoch(
         world: &'net World<N>,
         me: Peer,
         incarnation: Incarnation,
-        life: Incarnation,
+        epoch: Incarnation,
     ) -> Self {
         let fabric = Held::new(world.net.endpoint(me, incarnation));
-        begin_life(&fabric, world.config, world.regions, life).unwrap();
+        begin_epoch(&fabric, world.config, world.regions, epoch).unwrap();
         let neb = match world.config.form() {
             Form::Unsigned => Neb::attach(&fabric, world.config, world.regions),
             #[cfg(feature = "signed")]

@@ -25,8 +25,8 @@ mod judged {
     use std::vec::Vec;
 
     use crate::mutant::{Mutant, plant};
-    use crate::neb::mutants::{EITHER_MUTANTS, LIFE_MUTANTS, MUTANTS};
-    use crate::neb::tests::lives;
+    use crate::neb::mutants::{EITHER_MUTANTS, EPOCH_MUTANTS, MUTANTS};
+    use crate::neb::tests::epochs;
     use crate::neb::tests::tables::guards;
     use crate::neb::tests::traps::{SCENARIOS, Scenario};
 
@@ -93,8 +93,8 @@ mod judged {
         let mut survivors = Vec::new();
         let signed = signed_subjects();
         let all = MUTANTS.iter().chain(EITHER_MUTANTS);
-        let lives = LIFE_MUTANTS.iter().map(|mutant| (mutant, lives::SCENARIOS));
-        let subjects = all.map(|mutant| (mutant, SCENARIOS)).chain(lives).chain(signed);
+        let epochs = EPOCH_MUTANTS.iter().map(|mutant| (mutant, epochs::SCENARIOS));
+        let subjects = all.map(|mutant| (mutant, SCENARIOS)).chain(epochs).chain(signed);
         for (mutant, scenarios) in subjects {
             plant(Some(mutant));
             let caught: Vec<_> = scenarios

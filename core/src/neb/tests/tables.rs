@@ -8,7 +8,7 @@ const MUTANTS: &str = include_str!("../mutants.rs");
 /// The tests' modules, by name.
 const MODULES: [(&str, &str); 8] = [
     ("faces", include_str!("faces.rs")),
-    ("lives", include_str!("lives.rs")),
+    ("epochs", include_str!("epochs.rs")),
     ("replayers", include_str!("replayers.rs")),
     ("restarts", include_str!("restarts.rs")),
     ("schedules", include_str!("schedules.rs")),

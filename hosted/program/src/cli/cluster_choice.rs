@@ -67,7 +67,8 @@ impl NewCluster {
                 "[network] is for nodes on several hosts, and `weft {command}` runs all on one"
             );
             let cure = "start each with `weft node FILE --rank N` on its host, which runs the \
-                        program of `[component]`, or take network.addresses and network.discovery out";
+                        program of `[component]`, or take network.addresses and \
+                        network.discovery out";
             return Err(Failure::of(Code::Usage, cause, cure));
         }
         rl::install(&mut cluster, self.cluster.as_deref(), output)?;

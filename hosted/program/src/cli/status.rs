@@ -17,7 +17,7 @@ use weft::node::control::{
     DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
     TimingStatus,
 };
-use weft_core::neb::number_in_life;
+use weft_core::neb::number_in_epoch;
 use why::Why;
 
 /// What the columns of the table of broadcasts mean.
@@ -349,9 +349,9 @@ fn broadcast_row(rank: u16, row: &OriginStatus, proof: &str) -> String {
     let OriginStatus { origin, broadcast, delivered, settled, conflicts, first_conflict, .. } = row;
     let window = format!("{}/{}", row.window.used, row.window.slots);
     let [broadcast, delivered, settled] =
-        [broadcast, delivered, settled].map(|n| number_in_life(*n));
+        [broadcast, delivered, settled].map(|n| number_in_epoch(*n));
     let conflict = first_conflict.map_or_else(String::new, |first| {
-        format!(", the first at {} with node {}{proof}", number_in_life(first.seq), first.replayer)
+        format!(", the first at {} with node {}{proof}", number_in_epoch(first.seq), first.replayer)
     });
     format!(
         "{rank:>4}  {origin:>6} {broadcast:>11} {delivered:>11} {settled:>11} {window:>11} \

@@ -1,5 +1,5 @@
-//! Broadcasts go on without a node that the cluster has removed, and with it once it returns; or wait
-//! for it where they must.
+//! Broadcasts go on without a node that the cluster has removed, and with it once it returns; or
+//! wait for it where they must.
 
 use sha2::{Digest as _, Sha256};
 use weft::node::control::NodeState;

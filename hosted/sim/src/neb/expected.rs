@@ -42,7 +42,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     found("neb/L2-count-late", &["agreement"]),
     Expected::missed("neb/L4-forget-counted", &["agreement"], "two members that start again"),
     found("neb/L5-deliver-uncounted", &["agreement"]),
-    Expected::scripted("neb/L6-unnamed", "two lives that begin before either is counted"),
-    // The present life is removed with the earlier one: it delivers alone, or nothing.
-    found("neb/L7-any-life", &["agreement", "validity"]),
+    Expected::scripted("neb/L6-unnamed", "two epochs that begin before either is counted"),
+    // The present epoch is removed with the earlier one: it delivers alone, or nothing.
+    found("neb/L7-any-epoch", &["agreement", "validity"]),
 ];

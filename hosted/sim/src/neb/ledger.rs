@@ -16,7 +16,7 @@ type Slot = (Peer, u64);
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Ledger {
     liars: PeerSet,
-    /// Members that may be removed: deliveries of their first lives do not bind others.
+    /// Members that may be removed: deliveries of their first epochs do not bind others.
     doomed: PeerSet,
     form: Form,
     /// The number after which every origin begins.
@@ -28,8 +28,8 @@ pub(crate) struct Ledger {
     last: BTreeMap<(Peer, Peer), (u64, Incarnation)>,
 }
 
-/// The number before the first of a second life.
-fn second_life() -> u64 {
+/// The number before the first of a second epoch.
+fn second_epoch() -> u64 {
     number_before(Incarnation(2)).unwrap_or(u64::MAX)
 }
 
@@ -42,7 +42,7 @@ impl Ledger {
         Self { liars, doomed, form, ..Self::default() }
     }
 
-    /// The deliveries and broadcasts of the first life of `peer` do not bind others.
+    /// The deliveries and broadcasts of the first epoch of `peer` do not bind others.
     pub(super) fn release(&mut self, peer: Peer) {
         self.doomed.insert(peer);
     }
@@ -96,10 +96,10 @@ impl Ledger {
         let last = self.last.insert((by.0, origin), (seq, by.1));
         let (before, incarnation) = last.unwrap_or((self.base, Incarnation(0)));
         if self.doomed.contains(by.0) && by.1 > Incarnation(1) && incarnation <= Incarnation(1) {
-            // A new life begins anywhere.
+            // A new epoch begins anywhere.
             return Ok(());
         }
-        let second = second_life();
+        let second = second_epoch();
         let is_later = self.doomed.contains(origin) && seq > second;
         let before = if is_later { before.max(second) } else { before };
         let lost = u64::from(incarnation != by.1);
@@ -159,7 +159,7 @@ impl Ledger {
         delivered: impl Fn(Peer) -> u64,
     ) -> Result<(), Violation> {
         for slot @ (origin, seq) in self.broadcast.keys() {
-            let is_bound = !self.doomed.contains(*origin) || *seq > second_life();
+            let is_bound = !self.doomed.contains(*origin) || *seq > second_epoch();
             let is_held = !self.liars.contains(*origin) && is_bound;
             if is_held && delivered(*origin) < *seq {
                 let at = delivered(*origin);

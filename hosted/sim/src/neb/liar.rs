@@ -8,7 +8,7 @@
 //! | alters the pass, uses any number, puts a message where another belongs | both |
 //! | repeats a message that an origin has signed, altered in one of these ways | [`Broadcasts::repeated`] |
 //! | lies about its progress in some runs; in the others it delays nothing | [`Broadcasts::show`] |
-//! | shows that it counts lives that have not begun | [`Broadcasts::show`] |
+//! | shows that it counts epochs that have not begun | [`Broadcasts::show`] |
 //!
 //! Liars know one another's keys.
 
@@ -57,7 +57,7 @@ impl Broadcasts {
         self.first(draws) + draws.between(1, 4.max(2 * u64::from(self.config.slots())))
     }
 
-    /// The number before the first of a life that a member has in this run.
+    /// The number before the first of an epoch that a member has in this run.
     fn first(&self, draws: &mut Draws) -> u64 {
         let is_later = !self.mortal().is_empty() && draws.chance(1, 3);
         if is_later { number_before(Incarnation(2)).unwrap_or(self.base) } else { self.base }
@@ -155,11 +155,11 @@ impl Broadcasts {
         }
     }
 
-    /// What shows that the second life of `member` is counted.
+    /// What shows that the second epoch of `member` is counted.
     pub(super) fn counted(&self, member: Peer) -> (At, [u8; CELL_LEN]) {
-        let life = Incarnation(2);
-        let (at, origin) = self.config.counted_at(&self.regions, member, life);
-        (at, Progress { origin, delivered: life.0.into() }.encode(crc32c))
+        let epoch = Incarnation(2);
+        let (at, origin) = self.config.counted_at(&self.regions, member, epoch);
+        (at, Progress { origin, delivered: epoch.0.into() }.encode(crc32c))
     }
 
     /// The progress for `origin` that `peer` shows.

@@ -3,7 +3,7 @@
 use weft_core::decision::Decision;
 use weft_core::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
-use weft_core::neb::{Conflict, Neb, Outcome, begin_life};
+use weft_core::neb::{Conflict, Neb, Outcome, begin_epoch};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::Form;
 use weft_core::wire::{Progress, crc32c};
@@ -48,7 +48,7 @@ pub struct Node {
     /// Messages that were ordered and had no room in the window yet.
     owed: u32,
     made: u32,
-    /// The members whose first lives were removed by decision.
+    /// The members whose first epochs were removed by decision.
     decided: PeerSet,
     /// The term of the last removal.
     term: Term,
@@ -62,8 +62,8 @@ impl Node {
         } else if run.forgetful.contains(me) && incarnation == Incarnation(2) {
             forget(run, seat);
         }
-        let life = run.life(me, incarnation);
-        begin_life(&seat.fabric, run.config, run.regions, life).expect("an early life");
+        let epoch = run.epoch(me, incarnation);
+        begin_epoch(&seat.fabric, run.config, run.regions, epoch).expect("an early epoch");
         let (fabric, config, regions) = (&seat.fabric, run.config, run.regions);
         let neb = match config.form() {
             Form::Unsigned => Neb::attach(fabric, config, regions),
@@ -103,13 +103,13 @@ impl Node {
         (peer, incarnation): (Peer, Incarnation),
         seat: &mut Seat<'_, Event>,
     ) {
-        let life = run.life(peer, incarnation);
-        self.neb.handle_life(&seat.fabric, peer, life).expect("an early life");
+        let epoch = run.epoch(peer, incarnation);
+        self.neb.handle_epoch(&seat.fabric, peer, epoch).expect("an early epoch");
         if run.is_signed() {
             let public = run.keys(peer).own.verifying_key().to_bytes();
             self.neb.learn_key(peer, &public).expect("the only key of that peer");
         }
-        if life > Incarnation(1) && run.doomed.contains(peer) {
+        if epoch > Incarnation(1) && run.doomed.contains(peer) {
             self.decided.insert(peer);
         }
         seat.fabric.admit(peer, incarnation).expect("a later incarnation is admitted");

@@ -46,8 +46,8 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
         signed_faces("two unsigned faces", [false, false]),
         signed_later(),
         window_of_one(3, Pace::AtOnce),
-        next_life(2, Pace::AtWill),
-        next_life(3, Pace::AtOnce),
+        next_epoch(2, Pace::AtWill),
+        next_epoch(3, Pace::AtOnce),
         memory_lost(),
         replayer_removed(),
         returned(),
@@ -130,7 +130,7 @@ fn window_of_one(peers: u16, pace: Pace) -> Small<Broadcasts> {
     Small { pace, ..small }
 }
 
-fn next_life(peers: u16, pace: Pace) -> Small<Broadcasts> {
+fn next_epoch(peers: u16, pace: Pace) -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(peers, 4, Form::Unsigned), PeerSet::EMPTY, PeerSet::EMPTY);
     Small { pace, crashes: 1, starts: 1, ..small("one message", run, 1, honest) }
 }
@@ -194,7 +194,7 @@ fn returned_beside_two_faces() -> Small<Broadcasts> {
     })
 }
 
-/// The face that `Q` exposes in its first life is unsigned, and rewritten by a signed one.
+/// The face that `Q` exposes in its first epoch is unsigned, and rewritten by a signed one.
 fn returned_beside_a_later_face() -> Small<Broadcasts> {
     let name = "a later face is signed, and 2 is removed and returns";
     let small = returning(name, (Form::Signed, only(O)), 1, |run| {

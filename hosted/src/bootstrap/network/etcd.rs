@@ -74,8 +74,8 @@ impl Explain for DirectoryFault {
                 "let network.discovery name the client address of etcd 3.4 or later"
             }
             Self::Registered { .. } => {
-                "end that node, or start this one with another --rank; the entry of a node that has \
-                 ended expires after ten seconds"
+                "end that node, or start this one with another --rank; the entry of a node that \
+                 has ended expires after ten seconds"
             }
         }
         .to_owned()

@@ -130,6 +130,25 @@ pub(super) struct Ground<'a> {
     pub(super) removals: &'a mut Removals,
 }
 
+impl super::Component {
+    /// Hands the DIR net, once there is one, what it acts on.
+    pub(super) fn with_dirnet(
+        &mut self,
+        act: impl FnOnce(&mut DirNet, &mut Ground<'_>) -> Result<(), NodeError>,
+    ) -> Result<(), NodeError> {
+        let Some(dirnet) = &mut self.dirnet else { return Ok(()) };
+        dirnet.wake();
+        let mut ground = Ground {
+            endpoint: &mut self.endpoint,
+            membership: &mut self.membership,
+            boots: &self.boots,
+            expected: &mut self.expected,
+            removals: &mut self.removals,
+        };
+        act(dirnet, &mut ground)
+    }
+}
+
 impl DirNet {
     /// Enters the net as the component `identity`. Step it before it is handed any input.
     pub(super) fn enter(

@@ -1,15 +1,15 @@
-//! Which nodes have left the broadcasts (N-7), and in which lives nodes take part (N-14).
+//! Which nodes have left the broadcasts (N-7), and in which epochs nodes take part (N-14).
 //!
 //! ```text
 //!   the DIR net's decision: node down, isolated ─▶ fence ─▶ it holds ─┐
 //!   a later boot of the node is admitted ─▶ the earlier one is fenced ┴─▶ removed
 //! ```
 //!
-//! Each boot of a node is a life of its own in the broadcasts. Once it is over, by decision of the
-//! manager or because its memory is gone, what it promised there may be broken, and no member waits
-//! for it. The next boot takes part from where all members count it; until then it is out, as a
-//! removed one is (`left_broadcasts`). In groups and the rendezvous a node takes part in its first
-//! boot alone.
+//! Each boot of a node is an epoch of its own in the broadcasts. Once it is over, by decision of
+//! the manager or because its memory is gone, what it promised there may be broken, and no member
+//! waits for it. The next boot takes part from where all members count it; until then it is out,
+//! as a removed one is (`left_broadcasts`). In groups and the rendezvous a node takes part in its
+//! first boot alone.
 //!
 //! With `membership = "fixed"` no node is removed, and all members are waited for. A later boot
 //! below the same supervisor goes on with what the memory holds; below another one it knows of no
@@ -25,7 +25,7 @@ use weft_core::decision::{Decision, RemoveError};
 use weft_core::endpoint::Plan;
 use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::neb::LifeError;
+use weft_core::neb::EpochError;
 use weft_core::{dirnet, neb};
 
 use super::{Component, Identity};
@@ -67,8 +67,8 @@ fn takes_part(membership: Membership, identity: &Identity) -> bool {
     membership == Membership::Decided || identity.memory_since <= FIRST
 }
 
-/// The life in the broadcasts of a node in that boot.
-fn life(membership: Membership, boot: Incarnation) -> Incarnation {
+/// The epoch in the broadcasts of a node in that boot.
+fn epoch(membership: Membership, boot: Incarnation) -> Incarnation {
     match membership {
         Membership::Decided => boot,
         Membership::Fixed => FIRST,
@@ -78,26 +78,26 @@ fn life(membership: Membership, boot: Incarnation) -> Incarnation {
 /// Makes the memory of the broadcasts that of the present boot, before the endpoint is made.
 ///
 /// # Errors
-/// [`LifeError`]: this boot cannot take part.
-pub(super) fn begin_life(
+/// [`EpochError`]: this boot cannot take part.
+pub(super) fn begin_epoch(
     fabric: &impl Fabric,
     plan: &Plan,
     membership: Membership,
     identity: &Identity,
-) -> Result<(), LifeError> {
+) -> Result<(), EpochError> {
     let Some((sizes, at)) = plan.broadcast() else { return Ok(()) };
-    neb::begin_life(fabric, sizes, at, life(membership, identity.component.boot))
+    neb::begin_epoch(fabric, sizes, at, epoch(membership, identity.component.boot))
 }
 
 impl Component {
     /// Counts the present boot of `peer` in the broadcasts, before its incarnation is admitted.
-    pub(super) fn count_returned(&mut self, peer: Peer) -> Result<(), LifeError> {
+    pub(super) fn count_returned(&mut self, peer: Peer) -> Result<(), EpochError> {
         let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
-        let life = life(self.cluster.neb.membership, boot);
+        let epoch = epoch(self.cluster.neb.membership, boot);
         let Some((broadcast, fabric)) = self.endpoint.broadcast() else { return Ok(()) };
-        let before = broadcast.life(peer);
-        broadcast.handle_life(&*fabric, peer, life)?;
-        if broadcast.life(peer) != before {
+        let before = broadcast.epoch(peer);
+        broadcast.handle_epoch(&*fabric, peer, epoch)?;
+        if broadcast.epoch(peer) != before {
             tracing::info!(peer = peer.0, boot = boot.0, "counted in the broadcasts");
             // Its key is agreed on for that boot.
             self.keys.forget(peer);

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use weft_core::decision::RemoveError;
 use weft_core::fabric::FenceError;
 use weft_core::ids::{Incarnation, Peer};
-use weft_core::neb::LifeError;
+use weft_core::neb::EpochError;
 
 use super::Component;
 use super::events::Verdict;
@@ -34,7 +34,7 @@ enum PairError {
     Verbs(VerbsError),
     Admit(FenceError),
     Remove(RemoveError),
-    Count(LifeError),
+    Count(EpochError),
 }
 
 impl std::fmt::Display for PairError {

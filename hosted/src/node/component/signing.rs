@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A node that shows two members two keys could make each reject as forged what the other delivers.
-//! So a member holds the first key that it is shown of each other, for as long as that one's life
+//! So a member holds the first key that it is shown of each other, for as long as that one's epoch
 //! in the broadcasts lasts (N-19), and uses it once every other member that takes part, except its
 //! owner, reports that it holds the same: one slot of the unsigned form, with the lanes as its
 //! replays (N-13). Two members that use a key of one node have each received the other's report, so
@@ -75,7 +75,7 @@ impl KeyBook {
         }
     }
 
-    /// A new life of `owner` is counted: the next key that is shown is held.
+    /// A new epoch of `owner` is counted: the next key that is shown is held.
     pub(super) fn forget(&mut self, owner: Peer) {
         if let Some(held) = self.held.get_mut(owner.index()) {
             *held = None;
@@ -183,9 +183,9 @@ mod tests {
         }
     }
 
-    /// What others report of the earlier life does not agree with the new key.
+    /// What others report of the earlier epoch does not agree with the new key.
     #[test]
-    fn the_key_of_a_new_life_is_agreed_on_again() {
+    fn the_key_of_a_new_epoch_is_agreed_on_again() {
         let mut book = book(7, &[(2, 7), (3, 7)]);
         assert_eq!(agreed(&mut book, 1), [(O, key(7))]);
         book.forget(O);

@@ -19,10 +19,10 @@ struct Known {
     announced: Option<AnnouncedIncarnation>,
     /// Whether that was admitted: its process may have mapped the own memory.
     was_admitted: bool,
-    /// The public key of its broadcasts: the first that was received, in the boot `life` where each
-    /// boot has its own.
+    /// The public key of its broadcasts: the first that was received, in the boot `epoch` where
+    /// each boot has its own.
     key: Option<PublicKey>,
-    life: Incarnation,
+    epoch: Incarnation,
     /// The name of its memory when it was first met: any other holds none of the former state.
     memory: Option<u64>,
     /// Processes of admitted incarnations that are over and were not confirmed dead.
@@ -71,9 +71,9 @@ impl Reach {
     ) {
         let is_current = |known: &&mut Known| known.session == session;
         let Some(known) = self.peers.get_mut(peer.index()).filter(is_current) else { return };
-        // A boot is a life in the broadcasts, and has its own key (N-19).
-        if self.membership == Membership::Decided && announced.boot > known.life {
-            (known.key, known.life) = (None, announced.boot);
+        // A boot is an epoch in the broadcasts, and has its own key (N-19).
+        if self.membership == Membership::Decided && announced.boot > known.epoch {
+            (known.key, known.epoch) = (None, announced.boot);
         }
         known.key = known.key.or(announced.key);
         known.memory = known.memory.or(Some(announced.memory));

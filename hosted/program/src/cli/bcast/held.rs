@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::survey::Survey;
 use weft::explain::Code;
 use weft::node::control::DirNetStatus;
-use weft_core::neb::number_in_life;
+use weft_core::neb::number_in_epoch;
 
 /// How far a file came before the window was full.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,7 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
             [one] => format!("node {one} has"),
             several => format!("nodes {several:?} have"),
         },
-        number_in_life(settled + 1),
+        number_in_epoch(settled + 1),
         match before {
             Some(before) if settled >= before => "",
             Some(_) | None => ", which was broadcast before this",

@@ -8,8 +8,8 @@ use super::{Flight, LOOK_MS, Net, Node};
 
 /// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
-/// A node that a manager holds removed is reset within this time after its death and the last fault:
-/// all have fenced it by then, or have been removed as well.
+/// A node that a manager holds removed is reset within this time after its death and the last
+/// fault: all have fenced it by then, or have been removed as well.
 const RESET_MS_MAX: u64 = 30_000;
 const EVENTS_MAX: u64 = 3_000_000;
 /// The most events before that. A run has tens of thousands; messages that are answered without end

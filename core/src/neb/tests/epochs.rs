@@ -1,4 +1,4 @@
-//! Members that return with a new life: what they deliver, and what others deliver with them.
+//! Members that return with a new epoch: what they deliver, and what others deliver with them.
 //!
 //! Members are o, the origin, and p, q, r, its replayers.
 
@@ -11,7 +11,7 @@ use super::traps::Scenario;
 use crate::decision::Decision;
 use crate::fabric::{Fabric, Memory};
 use crate::ids::{Incarnation, Peer, PeerSet, Term};
-use crate::neb::{BroadcastError, LIFE_MAX, LifeError, Membership, Sizes, number_before};
+use crate::neb::{BroadcastError, EPOCH_MAX, EpochError, Membership, Sizes, number_before};
 
 const O: Peer = Peer(0);
 const P: Peer = Peer(1);
@@ -22,19 +22,19 @@ const SECOND: Incarnation = Incarnation(2);
 /// The scenarios by name.
 #[cfg(feature = "mutants")]
 pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
-    ("a life has numbers of its own", a_life_has_numbers_of_its_own),
+    ("an epoch has numbers of its own", a_epoch_has_numbers_of_its_own),
     ("counted before it reads", counted_before_it_reads),
     ("counted by the next incarnation", counted_by_the_next_incarnation),
     ("not counted by all", not_counted_by_all),
     ("two that return at once", two_that_return_at_once),
-    ("a decision about an earlier life", a_decision_about_an_earlier_life),
+    ("a decision about an earlier epoch", a_decision_about_an_earlier_life),
 ];
 
 impl<'net, const N: usize> Cluster<'net, N> {
-    /// The life of `peer` ends; a new one begins over its memory and knows no other member yet.
+    /// The epoch of `peer` ends; a new one begins over its memory and knows no other member yet.
     fn begin(&mut self, peer: Peer) {
-        let life = self.node(peer).incarnation.next();
-        let next = Node::in_life(self.world, peer, life, life);
+        let epoch = self.node(peer).incarnation.next();
+        let next = Node::in_epoch(self.world, peer, epoch, epoch);
         *self.node(peer) = next;
         self.liars.remove(peer);
     }
@@ -47,21 +47,21 @@ impl<'net, const N: usize> Cluster<'net, N> {
         }
     }
 
-    /// The next incarnation of `peer` goes on in the same life and knows no other member yet.
-    fn go_on(&mut self, peer: Peer, life: Incarnation) {
+    /// The next incarnation of `peer` goes on in the same epoch and knows no other member yet.
+    fn go_on(&mut self, peer: Peer, epoch: Incarnation) {
         let incarnation = self.node(peer).incarnation.next();
-        let next = Node::in_life(self.world, peer, incarnation, life);
+        let next = Node::in_epoch(self.world, peer, incarnation, epoch);
         let last = core::mem::replace(self.node(peer), next);
         self.node(peer).delivered = last.delivered;
     }
 
-    /// The two fence what they knew of each other and admit each other, in these lives.
+    /// The two fence what they knew of each other and admit each other, in these epochs.
     fn meet(&mut self, one: (Peer, Incarnation), other: (Peer, Incarnation)) {
-        for ((who, _), (peer, life)) in [(one, other), (other, one)] {
+        for ((who, _), (peer, epoch)) in [(one, other), (other, one)] {
             let incarnation = self.node(peer).incarnation;
             let node = self.node(who);
             node.fabric.fence(peer).unwrap();
-            node.neb.handle_life(&node.fabric, peer, life).unwrap();
+            node.neb.handle_epoch(&node.fabric, peer, epoch).unwrap();
             #[cfg(feature = "signed")]
             if node.neb.keys().is_some() {
                 let public = super::signed::keys::<N>(peer).own.verifying_key().to_bytes();
@@ -71,7 +71,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         }
     }
 
-    /// `peer` is removed by all others, returns in its second life and meets them all.
+    /// `peer` is removed by all others, returns in its second epoch and meets them all.
     fn return_of(&mut self, peer: Peer) {
         self.remove(peer);
         self.begin(peer);
@@ -81,7 +81,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
         self.settle();
     }
 
-    /// `who` executes the decision that removed the first life of `peer`.
+    /// `who` executes the decision that removed the first epoch of `peer`.
     fn decide(&mut self, who: Peer, peer: Peer) {
         let decision = Decision { term: Term(1), removed: peer, last: FIRST };
         let node = self.node(who);
@@ -110,8 +110,8 @@ impl<'net, const N: usize> Cluster<'net, N> {
     }
 }
 
-/// L1: p has delivered message 1 of an earlier life of o.
-fn a_life_has_numbers_of_its_own() -> Result<(), Broken> {
+/// L1: p has delivered message 1 of an earlier epoch of o.
+fn a_epoch_has_numbers_of_its_own() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"old").unwrap();
@@ -142,7 +142,7 @@ fn counted_before_it_reads() -> Result<(), Broken> {
     cluster.agree(&[P, Q])
 }
 
-/// L3: p has read an equal copy of q's earlier life; q delivers what is signed.
+/// L3: p has read an equal copy of q's earlier epoch; q delivers what is signed.
 #[cfg(feature = "signed")]
 pub(super) fn votes_of_an_earlier_life() -> Result<(), Broken> {
     let world = World::<4>::with(super::signed::SIGNED);
@@ -171,7 +171,7 @@ pub(super) fn votes_of_an_earlier_life() -> Result<(), Broken> {
     cluster.agree(&[P, Q])
 }
 
-/// L4: p counts q in its second life; the next incarnation of p reads of the first one's removal.
+/// L4: p counts q in its second epoch; the next incarnation of p reads of the first one's removal.
 fn counted_by_the_next_incarnation() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
@@ -232,7 +232,7 @@ fn two_that_return_at_once() -> Result<(), Broken> {
     cluster.agree(&[P, Q, R])
 }
 
-/// L7: p counts the second life of q when the removal of the first one is repeated.
+/// L7: p counts the second epoch of q when the removal of the first one is repeated.
 fn a_decision_about_an_earlier_life() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
@@ -247,7 +247,7 @@ fn a_decision_about_an_earlier_life() -> Result<(), Broken> {
 
 #[test]
 fn every_scenario_holds() {
-    assert_eq!(a_life_has_numbers_of_its_own(), Ok(()));
+    assert_eq!(a_epoch_has_numbers_of_its_own(), Ok(()));
     assert_eq!(counted_before_it_reads(), Ok(()));
     assert_eq!(counted_by_the_next_incarnation(), Ok(()));
     assert_eq!(not_counted_by_all(), Ok(()));
@@ -281,12 +281,12 @@ fn a_member_that_returned_takes_part() {
 fn members_return_one_after_the_other() {
     let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
-    for (returns, lives) in [(P, [1, 1, 1, 1]), (Q, [1, 2, 1, 1]), (O, [1, 2, 2, 1])] {
+    for (returns, epochs) in [(P, [1, 1, 1, 1]), (Q, [1, 2, 1, 1]), (O, [1, 2, 2, 1])] {
         cluster.remove(returns);
         cluster.begin(returns);
         for other in (0..4).map(Peer).filter(|other| *other != returns) {
-            let life = Incarnation(lives[other.index()]);
-            cluster.meet((returns, SECOND), (other, life));
+            let epoch = Incarnation(epochs[other.index()]);
+            cluster.meet((returns, SECOND), (other, epoch));
         }
         cluster.settle();
         for origin in (0..4).map(Peer) {
@@ -322,19 +322,19 @@ fn windows_wrap_across_returns() {
 }
 
 impl<const N: usize> Cluster<'_, N> {
-    /// `peer` begins another life without a decision: its supervisor was started again.
-    fn return_of_life(&mut self, peer: Peer, life: Incarnation) {
+    /// `peer` begins another epoch without a decision: its supervisor was started again.
+    fn return_of_life(&mut self, peer: Peer, epoch: Incarnation) {
         self.begin(peer);
         for other in (0..N as u16).map(Peer).filter(|other| *other != peer) {
-            self.meet((peer, life), (other, FIRST));
+            self.meet((peer, epoch), (other, FIRST));
         }
         self.settle();
     }
 }
 
-/// What the life has counted and numbered is in its memory.
+/// What the epoch has counted and numbered is in its memory.
 #[test]
-fn a_life_goes_on_in_its_next_incarnation() {
+fn a_epoch_goes_on_in_its_next_incarnation() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.return_of(Q);
@@ -353,7 +353,7 @@ fn a_life_goes_on_in_its_next_incarnation() {
 }
 
 #[test]
-fn a_life_that_is_not_counted_broadcasts_nothing() {
+fn a_epoch_that_is_not_counted_broadcasts_nothing() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.remove(Q);
@@ -381,12 +381,12 @@ fn a_member_whose_memory_is_new_returns_where_none_is_removed() {
 }
 
 #[test]
-fn a_life_for_which_no_numbers_are_left_is_refused() {
-    let late = LIFE_MAX.next();
+fn a_epoch_for_which_no_numbers_are_left_is_refused() {
+    let late = EPOCH_MAX.next();
     let world = World::<2>::new();
     let mut cluster = Cluster::new(&world);
     let node = cluster.node(O);
-    assert_eq!(node.neb.handle_life(&node.fabric, P, late), Err(LifeError(late)));
-    assert_eq!(node.neb.life(P), Incarnation(0));
-    assert!(number_before(LIFE_MAX).is_ok());
+    assert_eq!(node.neb.handle_epoch(&node.fabric, P, late), Err(EpochError(late)));
+    assert_eq!(node.neb.epoch(P), Incarnation(0));
+    assert!(number_before(EPOCH_MAX).is_ok());
 }

@@ -1,7 +1,7 @@
-//! Members that return: whose life this member counts, and when a new life of its own is open
+//! Members that return: whose epoch this member counts, and when a new epoch of its own is open
 //! (N-14, N-16 to N-18).
 
-use super::super::life::{FIRST, LifeError, base, number_before, show_both};
+use super::super::epoch::{EpochError, FIRST, base, number_before, show_both};
 use super::super::map::Shown;
 use super::super::mutants::{COUNT_LATE, DELIVER_UNCOUNTED, FORGET_COUNTED, OLD_VOTES, UNNAMED};
 use super::super::window::{News, read_shown, show};
@@ -10,14 +10,14 @@ use crate::fabric::Fabric;
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::sync::{Ordering, fence};
 
-/// What a life that is not open yet knows of the others.
+/// What an epoch that is not open yet knows of the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct Joining<const PEERS: usize> {
-    /// The members that have shown that they count this life.
+    /// The members that have shown that they count this epoch.
     counted: PeerSet,
     /// Those among them whose progress was read again since.
     heard: PeerSet,
-    /// For each member, the latest life of it that one of them counts.
+    /// For each member, the latest epoch of it that one of them counts.
     named: [Incarnation; PEERS],
 }
 
@@ -26,7 +26,7 @@ impl<const PEERS: usize> Joining<PEERS> {
         Self { counted: PeerSet::EMPTY, heard: PeerSet::EMPTY, named: [Incarnation(0); PEERS] }
     }
 
-    /// Another life of `peer` is counted, or none: it counts this one from then on only.
+    /// Another epoch of `peer` is counted, or none: it counts this one from then on only.
     fn forget(&mut self, peer: Peer) {
         self.counted.remove(peer);
         // What one that is gone has named does not bind.
@@ -35,64 +35,64 @@ impl<const PEERS: usize> Joining<PEERS> {
 }
 
 impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
-    /// Finds in memory which lives this member counts, and whether its own is open.
-    pub(super) fn find_lives(&mut self, fabric: &impl Fabric) {
+    /// Finds in memory which epochs this member counts, and whether its own is open.
+    pub(super) fn find_epochs(&mut self, fabric: &impl Fabric) {
         let (map, me) = (self.map, self.members.me);
         let shown = |what| {
             let number = read_shown(fabric, &map, map.progress(), what);
             Incarnation(u32::try_from(number).unwrap_or(0))
         };
-        for (peer, life) in (0..map.config.peers()).map(Peer).zip(&mut self.lives) {
+        for (peer, epoch) in (0..map.config.peers()).map(Peer).zip(&mut self.epochs) {
             if peer == me || !FORGET_COUNTED.is_planted() {
-                *life = shown(Shown::Counted(peer));
+                *epoch = shown(Shown::Counted(peer));
             }
         }
-        let life = self.lives[me.index()];
-        self.joining = (life > FIRST && shown(Shown::Open) != life).then(Joining::new);
+        let epoch = self.epochs[me.index()];
+        self.joining = (epoch > FIRST && shown(Shown::Open) != epoch).then(Joining::new);
     }
 
-    /// The life of `peer` that this member counts, or has removed: the incarnation in which it
+    /// The epoch of `peer` that this member counts, or has removed: the incarnation in which it
     /// began. Zero if `peer` was never away.
     #[must_use]
-    pub fn life(&self, peer: Peer) -> Incarnation {
-        self.lives.get(peer.index()).copied().unwrap_or_default()
+    pub fn epoch(&self, peer: Peer) -> Incarnation {
+        self.epochs.get(peer.index()).copied().unwrap_or_default()
     }
 
-    /// Whether this member exposes, delivers and broadcasts: a life after the first does once all
+    /// Whether this member exposes, delivers and broadcasts: an epoch after the first does once all
     /// live members have shown that they count it.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.joining.is_none()
     }
 
-    /// The present life of `peer` began in the incarnation `life`, and its earlier ones are fenced:
-    /// from now on nothing is delivered here without the vote of that life. Call it before each
-    /// admission; a life that is counted already, or removed, changes nothing.
+    /// The present epoch of `peer` began in the incarnation `epoch`, and its earlier ones are
+    /// fenced: from now on nothing is delivered here without the vote of that epoch. Call it before
+    /// each admission; an epoch that is counted already, or removed, changes nothing.
     ///
     /// In the signed form the peer has no key until [`Self::learn_key`]: a key is agreed on for one
-    /// life.
+    /// epoch.
     ///
     /// # Errors
-    /// [`LifeError`]; nothing changed.
-    pub fn handle_life(
+    /// [`EpochError`]; nothing changed.
+    pub fn handle_epoch(
         &mut self,
         fabric: &impl Fabric,
         peer: Peer,
-        life: Incarnation,
-    ) -> Result<(), LifeError> {
+        epoch: Incarnation,
+    ) -> Result<(), EpochError> {
         let (map, me) = (self.map, self.members.me);
-        number_before(life)?;
+        number_before(epoch)?;
         let is_other = peer.0 < map.config.peers() && peer != me;
-        if !is_other || life <= self.lives[peer.index()].max(FIRST) {
+        if !is_other || epoch <= self.epochs[peer.index()].max(FIRST) {
             return Ok(());
         }
         if !OLD_VOTES.is_planted() {
             self.streams.iter_mut().for_each(|stream| stream.forget(peer));
         }
-        self.begin_behind(fabric, peer, base(life));
+        self.begin_behind(fabric, peer, base(epoch));
         let delivered = core::array::from_fn(|origin| self.streams[origin].delivered);
         self.window.readmit(peer, delivered);
-        self.lives[peer.index()] = life;
+        self.epochs[peer.index()] = epoch;
         if !COUNT_LATE.is_planted() {
             self.members.live.insert(peer);
         }
@@ -103,42 +103,43 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if let Some(keys) = &mut self.keys.0 {
             keys.forget(peer);
         }
-        // Behind what was delivered without its vote, and before anything that is not.
+        // SYNC: words-publish. Behind what was delivered without its vote, and before anything that
+        // is not.
         fence(Ordering::SeqCst);
-        show(fabric, &map, Shown::Counted(peer), u64::from(life.0));
+        show(fabric, &map, Shown::Counted(peer), u64::from(epoch.0));
         Ok(())
     }
 
-    /// The lives of `peer` up to `last` are removed.
+    /// The epochs of `peer` up to `last` are removed.
     pub(super) fn drop_member(&mut self, peer: Peer, last: Incarnation) {
         self.members.live.remove(peer);
         self.reachable.remove(peer);
         self.window.forget(peer);
-        let life = &mut self.lives[peer.index()];
-        *life = last.max(*life);
+        let epoch = &mut self.epochs[peer.index()];
+        *epoch = last.max(*epoch);
         if let Some(joining) = &mut self.joining {
             joining.forget(peer);
         }
     }
 
-    /// The members whose progress a life that is not open waits for.
+    /// The members whose progress an epoch that is not open waits for.
     pub(super) fn unheard(&self) -> PeerSet {
         let others = self.members.others();
         self.joining.as_ref().map_or(PeerSet::EMPTY, |joining| others.without(joining.heard))
     }
 
-    /// The progress of `peer` was read: whether it counts this life, and whom else. Whether that is
-    /// news, so that it is read again soon.
+    /// The progress of `peer` was read: whether it counts this epoch, and whom else. Whether that
+    /// is news, so that it is read again soon.
     pub(super) fn note_counted(&mut self, fabric: &impl Fabric, peer: Peer) -> News {
         let (map, me) = (self.map, self.members.me);
-        let life = u64::from(self.lives[me.index()].0);
+        let epoch = u64::from(self.epochs[me.index()].0);
         let Some(joining) = &mut self.joining else { return News::None };
         let at = map.progress_landing(peer);
         let counted = |member| read_shown(fabric, &map, at, Shown::Counted(member));
         if !joining.counted.contains(peer) {
-            // What it delivered before it counted this life is certain to be seen by the next read
+            // What it delivered before it counted this epoch is certain to be seen by the next read
             // only.
-            let is_news = counted(me) == life;
+            let is_news = counted(me) == epoch;
             if is_news {
                 joining.counted.insert(peer);
             }
@@ -152,13 +153,13 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         News::Some
     }
 
-    /// Opens this life once every other member either counts it, in the latest life that one of
-    /// them counts, or is removed in that life.
+    /// Opens this epoch once every other member either counts it, in the latest epoch that one of
+    /// them counts, or is removed in that epoch.
     pub(super) fn open(&mut self, fabric: &impl Fabric) {
         let (map, me) = (self.map, self.members.me);
         let Some(Joining { heard, named, .. }) = self.joining.clone() else { return };
         let others = self.members.others();
-        let is_behind = |peer: Peer| self.lives[peer.index()] < named[peer.index()];
+        let is_behind = |peer: Peer| self.epochs[peer.index()] < named[peer.index()];
         let is_named = !self.others().any(is_behind) || UNNAMED.is_planted();
         let unheard = others.without(heard);
         if DELIVER_UNCOUNTED.is_planted() && !heard.is_empty() {
@@ -171,8 +172,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
             let delivered = shown.fold(self.streams[origin.index()].delivered, u64::max);
             self.begin_behind(fabric, origin, delivered);
         }
+        // SYNC: words-publish. A member that reads this finds from where this one delivers.
         fence(Ordering::SeqCst);
-        show(fabric, &map, Shown::Open, u64::from(self.lives[me.index()].0));
+        show(fabric, &map, Shown::Open, u64::from(self.epochs[me.index()].0));
         self.joining = None;
     }
 
@@ -186,8 +188,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
 
     /// The members that returned; only for the planted bug that counts them too late.
     pub(super) fn returned(&self) -> PeerSet {
-        let lives = (0..self.map.config.peers()).map(Peer).zip(&self.lives);
-        let returned = lives.filter(|(_, life)| **life > FIRST).map(|(peer, _)| peer);
+        let epochs = (0..self.map.config.peers()).map(Peer).zip(&self.epochs);
+        let returned = epochs.filter(|(_, epoch)| **epoch > FIRST).map(|(peer, _)| peer);
         returned.fold(PeerSet::EMPTY, |all, peer| all.union(PeerSet::only(peer)))
     }
 }
