@@ -443,6 +443,7 @@ impl Cluster {
     /// The first that is not.
     pub fn check_programs(&self) -> Result<(), MissingProgram> {
         self.hooks.check_programs()?;
+        self.recovery.check_programs()?;
         let component = self.component.iter().map(|component| ("component", &component.program));
         let tasks = self.tasks.iter().map(|task| (task.name.as_str(), &task.program));
         component.chain(tasks).try_for_each(|(name, program)| {
@@ -470,10 +471,15 @@ fn read_program(section: &Section<'_>) -> Result<Option<Program>, ClusterError> 
     let env = section.texts(key::COMPONENT_ENV.path)?;
     let state = section.text(key::COMPONENT_STATE)?;
     let working_s = section.number(&key::COMPONENT_WORKING_S)?;
-    let Some(program) = program else {
-        let is_set = args.is_some() || env.is_some() || state.is_some() || working_s.is_some();
-        return if is_set { Err(section.missing(key::COMPONENT_PROGRAM.path)) } else { Ok(None) };
-    };
+    let is_set = args.is_some() || env.is_some() || state.is_some() || working_s.is_some();
+    if program.is_none() && !is_set {
+        return Ok(None);
+    }
+    // One that is left out comes from the command line; one that is empty means nothing.
+    let limit = key::COMPONENT_PROGRAM.limit;
+    let named = program.as_ref().map(|it| limit.admit_text(key::COMPONENT_PROGRAM.path, it));
+    named.transpose().map_err(|source| section.limit(source.key, source))?;
+    let program = program.unwrap_or_default();
     let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
     let state = state.map_or(Ok(0), |text| Program::state_of(&text));
     let state = state.map_err(|source| section.limit(source.key, source))?;

@@ -120,21 +120,8 @@ impl Hooks {
 
     pub(super) fn check(&self) -> Result<(), LimitError> {
         key::HOOKS_TIMEOUT_S.limit.admit(key::HOOKS_TIMEOUT_S.path, self.timeout_s)?;
-        let commands = self.commands.iter().filter_map(|(kind, it)| Some((kind.key()?, it)));
-        for (key, command) in commands {
-            let Some((program, args)) = command.split_first() else {
-                let words = Limit::Words { max: Self::WORDS_MAX as u64 };
-                return Err(words.refuse(key, "empty".to_owned()));
-            };
-            if command.len() > Self::WORDS_MAX {
-                let words = Limit::Words { max: Self::WORDS_MAX as u64 };
-                return Err(words.refuse(key, format!("{} words", command.len())));
-            }
-            Limit::Text { min: 1, max: 4095 }.admit_text(key, program)?;
-            let arg = Limit::Text { min: 0, max: 4095 };
-            args.iter().try_for_each(|text| arg.admit_text(key, text))?;
-        }
-        Ok(())
+        let mut commands = self.commands.iter().filter_map(|(kind, it)| Some((kind.key()?, it)));
+        commands.try_for_each(|(key, command)| check_command(key, command))
     }
 
     /// Whether the program of each command is an executable file of this host.
@@ -147,6 +134,20 @@ impl Hooks {
             MissingProgram::check(format_args!("hooks.{kind}"), program)
         })
     }
+}
+
+/// Whether `command`, which `key` names, is a program and its arguments.
+pub(super) fn check_command(key: &'static str, command: &[String]) -> Result<(), LimitError> {
+    let words = Limit::Words { max: Hooks::WORDS_MAX as u64 };
+    let Some((program, args)) = command.split_first() else {
+        return Err(words.refuse(key, "empty".to_owned()));
+    };
+    if command.len() > Hooks::WORDS_MAX {
+        return Err(words.refuse(key, format!("{} words", command.len())));
+    }
+    Limit::Text { min: 1, max: 4095 }.admit_text(key, program)?;
+    let arg = Limit::Text { min: 0, max: 4095 };
+    args.iter().try_for_each(|text| arg.admit_text(key, text))
 }
 
 /// A program that the cluster file names cannot be run here.

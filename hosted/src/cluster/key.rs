@@ -54,6 +54,7 @@ pub(super) const COMPONENT: &str = "component";
 pub(super) const COMPONENT_STATE: &str = "component.state";
 pub(super) const RECOVERY: &str = "recovery";
 pub(super) const RECOVERY_IMAGE: &str = "recovery.image";
+pub(super) const RECOVERY_CALLS: &str = "recovery.calls";
 pub(super) const HOOKS: &str = "hooks";
 pub(super) const HOOKS_VIEW: &str = "hooks.view";
 pub(super) const HOOKS_JOINED: &str = "hooks.joined";
@@ -190,7 +191,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 93] = [
+pub(super) const PATHS: [&str; 94] = [
     NAME,
     NODES.path,
     WAIT,
@@ -242,6 +243,7 @@ pub(super) const PATHS: [&str; 93] = [
     RECOVERY_SCRIPT.path,
     RECOVERY_ANSWER_MS.path,
     RECOVERY_IMAGE,
+    RECOVERY_CALLS,
     HOOKS,
     HOOKS_TIMEOUT_S.path,
     HOOKS_VIEW,

@@ -9,7 +9,8 @@ use super::limit::{Limit, LimitError};
 /// The program of every node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// `program`: a path, or a name that is looked up in `PATH`.
+    /// `program`: a path, or a name that is looked up in `PATH`; empty if the command line names
+    /// it.
     pub program: String,
     /// `args`: its arguments.
     pub args: Vec<String>,
@@ -93,7 +94,10 @@ impl Program {
             return Err(limit.refuse(key::COMPONENT_STATE, self.state.to_string()));
         }
         key::COMPONENT_WORKING_S.limit.admit(key::COMPONENT_WORKING_S.path, self.working_s)?;
-        key::COMPONENT_PROGRAM.limit.admit_text(key::COMPONENT_PROGRAM.path, &self.program)?;
+        if !self.program.is_empty() {
+            let program = &key::COMPONENT_PROGRAM;
+            program.limit.admit_text(program.path, &self.program)?;
+        }
         for (key, texts) in [(&key::COMPONENT_ARGS, &self.args), (&key::COMPONENT_ENV, &self.env)] {
             key.limit.admit(key.path, texts.len() as u64)?;
             let text = Limit::Text { min: 0, max: 4095 };

@@ -3,6 +3,7 @@
 //! A person names a script; the program translates it before a node starts and keeps the image in
 //! the file that the nodes read. So all of them have the same one, and none needs a translator.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use base64::Engine;
@@ -10,6 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use weft_core::recovery::{Expected, IMAGE_MAX, Program, Rejected, verify};
 
 use super::ClusterError;
+use super::hooks::{MissingProgram, check_command};
 use super::key;
 use super::limit::{Limit, LimitError};
 use super::section::Section;
@@ -22,23 +24,30 @@ pub struct Recovery {
     /// `answer_ms`: for how many milliseconds a task that failed waits for an order, 10 to
     /// 3 600 000; then its node does what the script's DEFAULT says.
     pub answer_ms: u64,
+    /// `calls`: the programs that CALL may run, each as words, by the names of the script. The
+    /// arguments of a CALL follow them.
+    pub calls: BTreeMap<String, Vec<String>>,
     /// `image`: the translated script; `weft up` and `weft node` write it.
     pub image: Option<Vec<u8>>,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Self { script: None, answer_ms: 5_000, image: None }
+        Self { script: None, answer_ms: 5_000, calls: BTreeMap::new(), image: None }
     }
 }
 
 impl Recovery {
+    /// The most programs that CALL may run.
+    pub const CALLS_MAX: u64 = 64;
+
     pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
         let script = section.text(key::RECOVERY_SCRIPT.path)?.map(PathBuf::from);
         let mut recovery = Self { script, ..Self::default() };
         if let Some(answer_ms) = section.number(&key::RECOVERY_ANSWER_MS)? {
             recovery.answer_ms = answer_ms;
         }
+        recovery.calls = section.commands(key::RECOVERY_CALLS)?;
         if let Some(text) = section.text(key::RECOVERY_IMAGE)? {
             let decoded = BASE64_STANDARD.decode(&text).ok().filter(|it| it.len() <= IMAGE_MAX);
             recovery.image = Some(decoded.ok_or_else(|| {
@@ -53,9 +62,32 @@ impl Recovery {
     pub(super) fn check(&self) -> Result<(), LimitError> {
         let answer = key::RECOVERY_ANSWER_MS;
         answer.limit.admit(answer.path, self.answer_ms)?;
+        self.check_calls()?;
         let Some(script) = &self.script else { return Ok(()) };
         let script = script.to_string_lossy();
         key::RECOVERY_SCRIPT.limit.admit_text(key::RECOVERY_SCRIPT.path, &script)
+    }
+
+    fn check_calls(&self) -> Result<(), LimitError> {
+        let key = key::RECOVERY_CALLS;
+        let count = Limit::Range { min: 0, max: Self::CALLS_MAX };
+        count.admit(key, self.calls.len() as u64)?;
+        for (name, command) in &self.calls {
+            Limit::Text { min: 1, max: 32 }.admit_text(key, name)?;
+            check_command(key, command)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the program of each call is an executable file of this host.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check_programs(&self) -> Result<(), MissingProgram> {
+        self.calls.iter().try_for_each(|(name, command)| {
+            let program = command.first().map_or("", String::as_str);
+            MissingProgram::check(format_args!("recovery.calls.{name}"), program)
+        })
     }
 
     /// The image as text.

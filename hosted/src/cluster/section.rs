@@ -5,6 +5,8 @@
 //! errors of this crate promise. A section is only handed out once all its keys are known.
 //! Syntax, and keys that occur twice, are found before by the TOML parser.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -86,6 +88,30 @@ impl<'a> Section<'a> {
             _ => Err(self.wrong_type(path, value, "an array of strings")),
         };
         self.array(path, "an array of strings", text)
+    }
+
+    /// The commands of the table behind `path`, by their names, which the file chooses.
+    pub(super) fn commands(
+        &self,
+        path: &'static str,
+    ) -> Result<BTreeMap<String, Vec<String>>, ClusterError> {
+        let expected = "a table of arrays of strings";
+        let Some(value) = self.get(path) else { return Ok(BTreeMap::new()) };
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.wrong_type(path, value, expected));
+        };
+        let word = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            _ => Err(self.wrong_type(path, value, expected)),
+        };
+        let command = |(name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+            let DeValue::Array(words) = value.get_ref() else {
+                return Err(self.wrong_type(path, value, expected));
+            };
+            let words = words.iter().map(word).collect::<Result<_, _>>()?;
+            Ok((name.get_ref().clone().into_owned(), words))
+        };
+        table.iter().map(command).collect()
     }
 
     /// The ranks of the array behind `path`, which must be below `nodes`.

@@ -4,6 +4,8 @@
 //! beside its sockets (`Cluster::to_toml`), so the documented form is the one that is parsed
 //! every day. It does not keep the comments of the file a cluster was read from.
 
+use std::collections::BTreeMap;
+
 use toml::Value;
 
 use super::program::Program;
@@ -312,18 +314,22 @@ fn groups_tables(groups: &[NamedGroup]) -> String {
 /// What `[component]` is, and the one that is set.
 fn component_table(component: Option<&Program>) -> String {
     let table = |it: &Program| {
-        let program = Value::from(it.program.as_str());
+        let program = match it.program.as_str() {
+            "" => String::new(),
+            program => format!("program = {}\n", Value::from(program)),
+        };
         let (args, env) = (list(&it.args), list(&it.env));
         let state = Value::from(it.state_text());
         let working_s = it.working_s;
         format!(
-            "[component]\nprogram = {program}\nargs = {args}\nenv = {env}\nstate = {state}\n\
+            "[component]\n{program}args = {args}\nenv = {env}\nstate = {state}\n\
              working_s = {working_s}\n"
         )
     };
     let mut text =
         r#"# The program that is the member at every node, instead of `weft component`: it
-# calls weft::Member::join. `program` is a path or is looked up in PATH. WEFT_RANK, WEFT_SIZE,
+# calls weft::Member::join. `program` is a path or is looked up in PATH; without it, the command
+# line of `weft run` or `weft node` names one. WEFT_RANK, WEFT_SIZE,
 # WEFT_NAME, WEFT_INCARNATION and the variables of `env` are set for it. `state` is the length of
 # the record that the node keeps for the next incarnation; "0" for none. A step that the program
 # announces (Member::working) may last `working_s` seconds, up to 86400; 0 for none.
@@ -357,12 +363,30 @@ fn recovery_table(recovery: &Recovery) -> String {
 # For how many milliseconds, {limit}, a failed task that the script declares waits for
 # an order. Then its node does what the script's DEFAULT says.
 answer_ms = {answer_ms}
-# The translated script. `weft up` and `weft node` write it into the copy that the nodes read:
+# The programs that CALL of the script may run, by name, each as an array of words; the node that
+# manages runs them, with the arguments of the CALL behind the words, for 30 s at most:
+# calls = {{ page = ["logger", "-t", "weft"] }}
+{calls}# The translated script. `weft up` and `weft node` write it into the copy that nodes read:
 # image = "V1JMMQ=="
 {image}"#,
         limit = key::RECOVERY_ANSWER_MS.limit,
         answer_ms = recovery.answer_ms,
+        calls = calls_line(&recovery.calls),
     )
+}
+
+fn calls_line(calls: &BTreeMap<String, Vec<String>>) -> String {
+    if calls.is_empty() {
+        return String::new();
+    }
+    let words = |command: &Vec<String>| {
+        Value::Array(command.iter().map(|word| Value::from(word.as_str())).collect())
+    };
+    let calls = calls.iter().map(|(name, command)| (name.clone(), words(command)));
+    // A table in one line: what follows stands below [recovery].
+    let calls: Vec<String> =
+        calls.map(|(name, words)| format!("{} = {words}", Value::from(name))).collect();
+    format!("calls = {{ {} }}\n", calls.join(", "))
 }
 
 /// What `[hooks]` is, with a command that is commented out for each event that has none.

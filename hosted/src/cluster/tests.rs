@@ -57,6 +57,7 @@ fn the_template_shows_every_key() {
         key::DIRNET_MIN_ALIVE.path,
         key::RECOVERY_SCRIPT.path,
         key::RECOVERY_IMAGE,
+        key::RECOVERY_CALLS,
     ];
     let hooks = Kind::ALL.into_iter().filter_map(Kind::key);
     let optional: Vec<_> = others.into_iter().chain(of_timing).chain(hooks).collect();
@@ -68,6 +69,26 @@ fn the_template_shows_every_key() {
     let is_shown = |path: &&&str| !is_table(path) && !optional.contains(path);
     for path in key::PATHS.iter().filter(is_shown) {
         assert!(shown.iter().any(|shown| shown == path), "{path}");
+    }
+}
+
+#[test]
+fn calls_come_back_from_what_a_running_cluster_keeps_and_wrong_ones_are_refused() {
+    const TOP: &str = "name = \"t\"\nnodes = 2\n[recovery]\n";
+    let read = |calls: &str| parse(&format!("{TOP}calls = {calls}\n"));
+    let cluster =
+        read("{ page = [\"logger\", \"a \\\" b\"], \"x y\" = [\"true\"] }").expect("it is right");
+    assert_eq!(cluster.recovery.calls["page"], ["logger", "a \" b"]);
+    let again = parse(&cluster.to_toml()).expect("it parses");
+    assert_eq!(again.recovery, cluster.recovery);
+    for (calls, cause) in [
+        ("{ page = [] }", "recovery.calls is empty, but must be a program and its arguments"),
+        ("{ page = \"true\" }", "recovery.calls is a string, but must be a table of arrays"),
+        ("{ page = [1] }", "recovery.calls is an integer, but must be a table of arrays"),
+        ("7", "recovery.calls is an integer, but must be a table of arrays"),
+    ] {
+        let error = read(calls).expect_err(calls).to_string();
+        assert!(error.contains(cause), "{error}");
     }
 }
 
@@ -107,10 +128,18 @@ fn m10_the_program_that_the_template_shows_can_be_taken_as_it_is() {
 }
 
 #[test]
+fn m10_a_program_that_the_command_line_names_is_left_out_of_the_file() {
+    let text = "name = \"t\"\nnodes = 2\n[component]\nstate = \"64 KiB\"\n";
+    let cluster = parse(text).expect("it is right");
+    let component = cluster.component.as_ref().expect("a table");
+    assert_eq!((component.program.as_str(), component.state), ("", 64 << 10));
+    assert_eq!(parse(&cluster.to_toml()).expect("it parses again"), cluster);
+}
+
+#[test]
 fn m10_a_program_is_refused_with_its_line() {
     const TOP: &str = "name = \"t\"\nnodes = 2\n[component]\n";
     for (text, cause) in [
-        ("args = []", "c.toml: the key component.program is missing"),
         (
             "program = \"\"",
             "c.toml:4: component.program is \"\", but must be 1 to 4095 bytes without a zero byte",

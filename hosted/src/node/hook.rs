@@ -8,8 +8,8 @@
 //!
 //! The caller never waits for a command: an event that finds the queue full comes back. A command
 //! that takes too long is killed with its process group. The thread that starts the commands runs
-//! as long as the queue, so that the kernel ends them with this process. `weft watch --exec` and
-//! `[hooks]` share this queue.
+//! as long as the queue, so that the kernel ends them with this process. `weft watch --exec`,
+//! `[hooks]` and `[recovery.calls]` share this queue.
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -70,46 +70,80 @@ pub enum HookFailure {
     Stopped,
 }
 
-/// A program, its arguments, and the event for which it runs.
-#[derive(Debug)]
-struct DueHook {
-    command: Vec<String>,
-    event: WatchEvent,
+/// What a command runs for.
+pub trait CommandJob: Clone + Send + 'static {
+    /// What it finds in its environment.
+    fn environment(&self) -> Vec<(&'static str, String)>;
+
+    /// What it finds on its standard input: shorter than a pipe.
+    fn input(&self) -> Vec<u8>;
 }
+
+impl CommandJob for WatchEvent {
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let optional = |value: &Option<String>| value.clone().unwrap_or_default();
+        vec![
+            ("WEFT_EVENT", self.event.as_str().to_owned()),
+            ("WEFT_VIEW", self.view.to_string()),
+            ("WEFT_TERM", self.term.clone()),
+            ("WEFT_RANK", optional(&self.rank.map(|rank| rank.to_string()))),
+            ("WEFT_INCARNATION", optional(&self.incarnation)),
+            ("WEFT_VERDICT", optional(&self.verdict)),
+            ("WEFT_TASK_NAME", optional(&self.task)),
+        ]
+    }
+
+    fn input(&self) -> Vec<u8> {
+        // An event is texts and numbers, which JSON can always say.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// A program, its arguments, and what it runs for.
+#[derive(Debug)]
+struct DueCommand<J> {
+    command: Vec<String>,
+    job: J,
+}
+
+/// The commands for events that run one after the other.
+pub type HookQueue = CommandQueue<WatchEvent>;
 
 /// The commands that run one after the other.
 #[derive(Debug)]
-pub struct HookQueue {
-    due: SyncSender<DueHook>,
+pub struct CommandQueue<J> {
+    due: SyncSender<DueCommand<J>>,
     thread: JoinHandle<()>,
     /// The end of a pipe whose other end hangs up when this one is closed.
     stop: OwnedFd,
 }
 
-impl HookQueue {
-    /// A queue of commands that may run for up to `limit` each. `report` is called, in the queue's
-    /// thread, for each event whose command has ended.
+impl<J: CommandJob> CommandQueue<J> {
+    /// A queue of at most `waiting_max` commands, which may run for up to `limit` each, in a thread
+    /// of this `name`. `report` is called there for each job whose command has ended.
     ///
     /// # Errors
     /// [`ProcessError`].
     pub fn start(
+        name: &'static str,
         limit: Duration,
-        mut report: impl FnMut(&WatchEvent, Result<(), HookFailure>) + Send + 'static,
+        waiting_max: usize,
+        mut report: impl FnMut(&J, Result<(), HookFailure>) + Send + 'static,
     ) -> Result<Self, ProcessError> {
         let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(ProcessError::os("pipe"))?;
-        let (due, waiting) = sync_channel(WAITING_MAX);
-        let thread = start_thread("weft-hooks", move || {
+        let (due, waiting) = sync_channel(waiting_max);
+        let thread = start_thread(name, move || {
             serve(&waiting, limit, stopped.as_fd(), &mut report);
         })?;
         Ok(Self { due, thread, stop })
     }
 
-    /// Queues `command`, a program and its arguments, for `event`.
+    /// Queues `command`, a program and its arguments, for `job`.
     ///
     /// # Errors
-    /// [`HookFailure::Full`]; the event is not queued.
-    pub fn offer(&self, command: &[String], event: &WatchEvent) -> Result<(), HookFailure> {
-        let due = DueHook { command: command.to_vec(), event: event.clone() };
+    /// [`HookFailure::Full`]; the job is not queued.
+    pub fn offer(&self, command: &[String], job: &J) -> Result<(), HookFailure> {
+        let due = DueCommand { command: command.to_vec(), job: job.clone() };
         self.due.try_send(due).map_err(|_| HookFailure::Full)
     }
 
@@ -135,23 +169,27 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-fn serve(
-    waiting: &Receiver<DueHook>,
+fn serve<J: CommandJob>(
+    waiting: &Receiver<DueCommand<J>>,
     limit: Duration,
     stopped: BorrowedFd<'_>,
-    report: &mut impl FnMut(&WatchEvent, Result<(), HookFailure>),
+    report: &mut impl FnMut(&J, Result<(), HookFailure>),
 ) {
     for due in waiting {
         let result = run(&due, limit, stopped);
         if result == Err(HookFailure::Stopped) {
             return;
         }
-        report(&due.event, result);
+        report(&due.job, result);
     }
 }
 
 /// Runs the command of `due` to its end.
-fn run(due: &DueHook, limit: Duration, stopped: BorrowedFd<'_>) -> Result<(), HookFailure> {
+fn run(
+    due: &DueCommand<impl CommandJob>,
+    limit: Duration,
+    stopped: BorrowedFd<'_>,
+) -> Result<(), HookFailure> {
     let deadline = Deadline::after(limit);
     if has_stopped(stopped) {
         return Err(HookFailure::Stopped);
@@ -173,8 +211,8 @@ fn run(due: &DueHook, limit: Duration, stopped: BorrowedFd<'_>) -> Result<(), Ho
 }
 
 /// Starts the command. What it prints goes to standard error: standard output is the caller's.
-fn start(due: &DueHook) -> Result<Spawned, HookFailure> {
-    let DueHook { command, event } = due;
+fn start(due: &DueCommand<impl CommandJob>) -> Result<Spawned, HookFailure> {
+    let DueCommand { command, job } = due;
     let (program, args) = command.split_first().ok_or_else(|| {
         let why = "the command is empty".to_owned();
         HookFailure::NotStarted { why }
@@ -183,24 +221,18 @@ fn start(due: &DueHook) -> Result<Spawned, HookFailure> {
         |error: &ProcessError| HookFailure::NotStarted { why: not_started(program, error) };
     let failed_io = |error| failed(&ProcessError::Spawn(error));
     let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(failed_io)?;
-    let json = serde_json::to_vec(event).map_err(|error| failed_io(error.into()))?;
-    let optional = |value: &Option<String>| value.clone().unwrap_or_default();
-    let mut spawned = Spawn::program(program)
-        .args(args)
-        .env("WEFT_EVENT", event.event.as_str())
-        .env("WEFT_VIEW", event.view.to_string())
-        .env("WEFT_TERM", &event.term)
-        .env("WEFT_RANK", optional(&event.rank.map(|rank| rank.to_string())))
-        .env("WEFT_INCARNATION", optional(&event.incarnation))
-        .env("WEFT_VERDICT", optional(&event.verdict))
-        .env("WEFT_TASK_NAME", optional(&event.task))
+    let mut spawn = Spawn::program(program).args(args);
+    for (name, value) in job.environment() {
+        spawn = spawn.env(name, value);
+    }
+    let mut spawned = spawn
         .stdin(Stdio::piped())
         .stdout(Stdio::from(output))
         .start()
         .map_err(|error| failed(&error))?;
-    // An event is shorter than a pipe, so this does not wait; a command may leave it unread.
+    // It is shorter than a pipe, so this does not wait; a command may leave it unread.
     if let Some(mut stdin) = spawned.child.stdin.take() {
-        let _ = stdin.write_all(&json);
+        let _ = stdin.write_all(&job.input());
     }
     Ok(spawned)
 }
@@ -282,7 +314,7 @@ mod tests {
     fn queue(limit: Duration) -> (HookQueue, Ends) {
         let (sender, ends) = channel();
         let report = move |event: &WatchEvent, result| drop(sender.send((event.view, result)));
-        (HookQueue::start(limit, report).expect("a thread"), ends)
+        (HookQueue::start("hooks", limit, WAITING_MAX, report).expect("a thread"), ends)
     }
 
     #[test]

@@ -319,6 +319,9 @@ pub(super) enum FromComponent {
         faults: Vec<(u8, TaskFault)>,
         notices: Vec<(u8, TaskNotice)>,
     },
+    /// By order of the recovery script, which this component evaluates as the manager: run this
+    /// program of `[recovery.calls]`.
+    Call { name: String, args: Vec<i32>, epoch: u32, evaluation: u32 },
     /// Hold this recovery script, which is to replace the one in force: the component manages.
     HoldScript { image: Payload },
     /// Bring the recovery script that is held to these nodes.

@@ -7,6 +7,7 @@
 //! child to its parent thread.
 
 mod broadcasts;
+mod calls;
 mod clients;
 mod component;
 mod deadlines;
@@ -40,6 +41,7 @@ use weft_core::dirnet::{Starts, Supervision};
 use weft_core::ids::{Incarnation, PeerSet, Rank};
 
 use broadcasts::Broadcasts;
+use calls::Calls;
 use clients::Clients;
 use component::Component;
 use deadlines::Deadlines;
@@ -100,6 +102,7 @@ pub fn run(
     supervisor.tasks.begin(now_ns());
     let ended = supervisor.run(&inbox, home);
     supervisor.stop_hooks();
+    supervisor.calls.stop();
     supervisor.tasks.end_all();
     supervisor.stop_component();
     ended
@@ -154,6 +157,7 @@ struct Supervisor {
     evidence: Evidence,
     watch: Watch,
     hooks: Option<HookRuns>,
+    calls: Calls,
     /// Whether all nodes read the same clock.
     is_on_one_host: bool,
     /// Frames and entries that had no receiver at this node.
@@ -255,6 +259,7 @@ impl Supervisor {
             evidence: Evidence::default(),
             watch: Watch::new()?,
             hooks: HookRuns::new(&cluster.hooks, rank)?,
+            calls: Calls::new(),
             is_on_one_host,
             refusals: Refusals::default(),
             parked: VecDeque::new(),

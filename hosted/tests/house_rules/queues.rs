@@ -60,6 +60,7 @@ const IM_ALIVE: Option<&str> = Some("node/im_alive.rs");
 const LAUNCH: Option<&str> = Some("launch.rs");
 const HOOK: Option<&str> = Some("node/hook.rs");
 const HOOKS: Option<&str> = Some("node/supervisor/hooks.rs");
+const CALLS: Option<&str> = Some("node/supervisor/calls.rs");
 const KEEPER: Option<&str> = Some("launch/keeper.rs");
 const DOOR: Option<&str> = Some("launch/door.rs");
 
@@ -81,6 +82,8 @@ const QUEUES: &[Queue] = &[
     queue(None, "alarms at this host", ("im-alive", "peer reader"), Full::GoesOn, "the socket"),
     queue(None, "alarms over TCP", ("im-alive", "peer reader"), Full::WaitsMs(1000), "the socket"),
     queue(HOOK, "events for hooks", (MAIN, "hooks"), Full::GoesOn, "WAITING_MAX"),
+    queue(None, "calls of a name", (MAIN, "caller"), Full::GoesOn, "CALLS_MAX"),
+    queue(CALLS, "ends of calls", ("caller", MAIN), Full::GoesOn, "ENDS_MAX"),
     queue(HOOKS, "ends of hooks", ("hooks", MAIN), Full::GoesOn, "ENDS_MAX"),
     queue(KEEPER, "words", (MAIN, "keeper reader"), Full::GoesOn, "the socket"),
     queue(LAUNCH, "events", ("keeper reader", "keeper"), Full::Waits, "EVENTS"),

@@ -80,6 +80,7 @@ impl NewCluster {
         self.fabric.apply_to_all(&mut cluster)?;
         cluster.check().map_err(Failure::new)?;
         cluster.hooks.check_programs().map_err(Failure::new)?;
+        cluster.recovery.check_programs().map_err(Failure::new)?;
         Ok(cluster)
     }
 }

@@ -94,6 +94,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         cluster.check().map_err(Failure::new)?;
         doctor::lack_of_node(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
         cluster.hooks.check_programs().map_err(Failure::new)?;
+        cluster.recovery.check_programs().map_err(Failure::new)?;
         let meeting = arguments.meeting(&cluster)?;
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;

@@ -254,7 +254,7 @@ fn surroundings(cluster: &Cluster) -> Surroundings {
         tasks: tasks.collect(),
         timing: cluster.dirnet.timing(),
         set,
-        calls: Vec::new(),
+        calls: cluster.recovery.calls.keys().cloned().collect(),
     }
 }
 

@@ -225,6 +225,11 @@ pub(super) fn choose_program(cluster: &mut Cluster, words: Vec<String>) -> Resul
         cluster.component = Some(Program { program, args: words.collect(), ..kept });
     }
     let Some(component) = &mut cluster.component else { return Ok(()) };
+    if component.program.is_empty() {
+        let cause = "[component] of the cluster file names no program, nor does the command line";
+        let cure = "run `weft run FILE -- PROGRAM ARGS…`, or set `component.program`";
+        return Err(Failure::of(Code::Usage, cause, cure));
+    }
     component.program = find(&component.program)?;
     Ok(())
 }

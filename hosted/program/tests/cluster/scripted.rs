@@ -299,3 +299,35 @@ fn rl10_votes_that_cannot_count_are_refused_with_their_cause_and_cure() {
         assert!(said.contains(cause), "{arguments}: {said}");
     }
 }
+
+/// Each error of the camera calls a program, which writes what it was called with.
+#[test]
+fn call_runs_a_program_of_the_cluster_file_at_the_manager_and_notes_how_it_ended() {
+    let place = Place::new();
+    let script = "DEFINE 0 = MANAGER\nDEFINE 1-2 = BACKUP\nTASK 1 IS \"camera\" ON NODE 1\n\
+                  IF [ FAULTY T1 ] THEN\nCALL page(ERRT(T1), 7)\nCALL fail()\n\
+                  REMOVE ANY T1 FROM ERRORLIST\nFI\n";
+    let cluster = file(&place, "restart.rl", &CAMERAS);
+    place.file("restart.rl", script);
+    let text = fs::read_to_string(&cluster).expect("a file");
+    let log = place.path_of("called");
+    let words = format!("echo \\\"$WEFT_CALL $@\\\" >> {log}");
+    let calls = format!(
+        "calls = {{ page = [\"sh\", \"-c\", \"{words}\", \"sh\"], fail = [\"false\"] }}\n[[task]]"
+    );
+    let cluster = place.file("t.toml", text.replacen("[[task]]", &calls, 1));
+    let (_up, nodes) = place.up(&cluster);
+    eventually("the camera runs", || task(&nodes, 1).pid.is_some());
+    nodes.client(1).report("camera", 40).expect("it is noted");
+    let called = || fs::read_to_string(&log).unwrap_or_default();
+    eventually("the program has run", || called() == "page 40 7\n");
+    eventually("both ends are noted", || {
+        let why = place.weft("status --name t --why 0").done();
+        why.contains("CALL page of evaluation") && why.contains(": ended with status 1")
+    });
+
+    // What the file does not name, no script may call.
+    place.file("restart.rl", script.replace("page(", "pgae("));
+    let refused = place.weft(&format!("--json check {cluster}"));
+    assert!(refused.out.contains("RL05") && refused.out.contains("recovery.calls"), "{refused:?}");
+}

@@ -112,7 +112,9 @@ fn any_dirnet(nodes: usize) -> DirNet {
 /// A script, and bytes that are no image: what they are is found when a node starts.
 fn strange_recovery() -> Recovery {
     let script = Some(PathBuf::from("a \"b\".rl"));
-    Recovery { script, answer_ms: 77, image: Some(vec![0, 255, 7]) }
+    let words = ["logger", "-t", "a \" b"].map(str::to_owned).to_vec();
+    let calls = [("x y".to_owned(), words)].into();
+    Recovery { script, answer_ms: 77, calls, image: Some(vec![0, 255, 7]) }
 }
 
 /// A program whose path, arguments and variables are any text.

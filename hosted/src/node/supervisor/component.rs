@@ -242,6 +242,9 @@ impl Supervisor {
                 self.tasks.handle_round((nversion, round), &faults, notices, now_ns());
                 self.tasks.keep_note();
             }
+            FromComponent::Call { name, args, epoch, evaluation } => {
+                self.call(&name, &args, (epoch, evaluation));
+            }
             FromComponent::HoldScript { image } => self.hold_script(image.0),
             FromComponent::OfferScript { to, digest } => self.offer_script(&to, digest),
             FromComponent::WantScript { digest } => self.fetch_script(digest),

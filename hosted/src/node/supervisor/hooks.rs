@@ -63,7 +63,12 @@ impl HookRuns {
             config: config.clone(),
             changes: Changes::new(),
             after: 0,
-            queue: HookQueue::start(std::time::Duration::from_secs(config.timeout_s), report)?,
+            queue: HookQueue::start(
+                "weft-hooks",
+                std::time::Duration::from_secs(config.timeout_s),
+                WAITING_MAX,
+                report,
+            )?,
             ends,
             owed: OwedHooks::default(),
             status: HookStatus::default(),

@@ -171,6 +171,7 @@ impl Supervisor {
         self.answer_guests(now_ns);
         self.answer_tensors(now_ns);
         self.run_hooks();
+        self.note_calls();
         if self.clients.next_deadline_ns().is_some() {
             let status = self.status();
             self.clients.answer_awaits(&status, now_ns);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::cli::failure::Failure;
 use weft::client::WatchEvent;
 use weft::explain::Code;
-use weft::node::hook::HookQueue;
+use weft::node::hook::{HookQueue, WAITING_MAX};
 use weft::process::find_program;
 
 /// A program that is run for each event.
@@ -35,7 +35,7 @@ impl Exec {
         let failed = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&failed);
         let program = text.to_owned();
-        let queue = HookQueue::start(limit, move |event, result| {
+        let queue = HookQueue::start("weft-hooks", limit, WAITING_MAX, move |event, result| {
             if let Err(failure) = result {
                 count.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(program, event = %event.event, %failure, "--exec");

@@ -4,7 +4,7 @@
 //!   database ─▶ picture ─▶ Evaluator ─┬─▶ orders about tasks ─▶ GUARD, until the entry shows it
 //!                    SEND, WARN      ┤   as well
 //!                                     ├─▶ orders about nodes ─▶ the machine, once
-//!                                     └─▶ LOG                ─▶ the chronicle
+//!                                     └─▶ LOG, CALL          ─▶ the chronicle, the supervisor
 //! ```
 //!
 //! What decides is the core's, the same that the simulator runs. Every node keeps the image; only
@@ -384,7 +384,15 @@ impl DirNet {
                     values.iter().take(count.into()).map(|value| format!(" {value}")).collect();
                 (me, format!("LOG \"{}\"{values}, by {place}", script.text(text)))
             }
-            Order::Call { name, .. } => (me, format!("CALL {}, by {place}", script.text(name))),
+            Order::Call { name, args, count } => {
+                let name = script.text(name);
+                let words = format!("CALL {name}, by {place}");
+                let args = args.iter().take(count.into()).copied().collect();
+                let epoch = self.machine.term().epoch;
+                let evaluation = placed.id.evaluation;
+                self.words.push(FromComponent::Call { name, args, epoch, evaluation });
+                (me, words)
+            }
             Order::Task { .. }
             | Order::Answer { .. }
             | Order::Clear { .. }
