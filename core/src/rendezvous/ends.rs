@@ -120,7 +120,7 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
             return Err(MessageReject::BadSlot);
         }
         let who = (from, head.request);
-        let warm = head.flags.contains(Flags::WARM).then(|| Loan {
+        let warm = head.flags.contains(Flags::WARM).then_some(Loan {
             at: At { region: Region(head.region), offset: head.offset },
             bytes: head.bytes,
         });
