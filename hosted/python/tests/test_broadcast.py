@@ -178,7 +178,13 @@ def test_a_fork_and_a_second_thread_are_refused(place: Path) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert path.exists(), "the child closes nothing"
         writer.send(b"x")
-        sending = threading.Thread(target=lambda: refusal(lambda: writer.send(b"y", 1.0)))
+
+        def sends() -> None:
+            # Either thread may meet the other.
+            while refusal(lambda: writer.send(b"y", 1.0)).code != "window_full":
+                pass
+
+        sending = threading.Thread(target=sends)
         sending.start()
         codes = set()
         while sending.is_alive():

@@ -71,8 +71,7 @@ def shares() -> None:
         with pytest.raises((ValueError, TypeError)):
             array[0] = 7
     copied = numpy.from_dlpack(Unversioned(tensor))
-    copied[0] = 7
-    assert not numpy.shares_memory(one, copied) and one[0] == 0
+    assert not numpy.shares_memory(one, copied) and numpy.array_equal(one, copied)
     assert numpy.from_dlpack(tensor, copy=True).flags.writeable
     # Not consumed: freed by the capsule.
     tensor.__dlpack__(), tensor.__dlpack__(max_version=(1, 0))
