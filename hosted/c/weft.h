@@ -45,9 +45,9 @@
  *
  * SYSTEM. Once it has joined and met the others, a polled member makes no system call and allocates
  * nothing in weft_poll, weft_put, weft_take, weft_release, weft_broadcast, weft_deliver and
- * weft_next_event, unless it wakes a member that sleeps, or reports to its node what becomes of a
- * member: a suspicion, a join, a removal. It has one thread besides the caller's, which reads orders
- * of the node.
+ * weft_next_event, except to wake a member that sleeps, and for what failure detection sends by way
+ * of its node: now and then, and when a member joins, is suspected or removed. It has one thread
+ * besides the caller's, which reads orders of the node.
  */
 
 #ifndef WEFT_H

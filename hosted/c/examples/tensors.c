@@ -81,6 +81,8 @@ int main(int argc, char **argv) {
     while (consumed < exchanged && !has_finished) {
         next(member);
     }
+    /* And that this member has its last one is reported with a poll. */
+    check(weft_wait(member, 0));
     printf("exchanged %llu tensors\n", (unsigned long long)exchanged);
     return EXIT_SUCCESS;
 }
