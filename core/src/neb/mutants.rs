@@ -27,13 +27,13 @@
 //! | N6 | `FORGET_CONFLICT` | `traps::conflict_then_silence` |
 //! | N7 | `FAILURE_IS_VOTE` | `traps::slow_is_not_dead` |
 //! | N9 | `REUSE_EARLY` | `traps::an_origin_that_overruns` |
-//! | L1 | `OLD_NUMBERS` | `epochs::a_epoch_has_numbers_of_its_own` |
+//! | L1 | `OLD_NUMBERS` | `epochs::an_epoch_has_numbers_of_its_own` |
 //! | L2 | `COUNT_LATE` | `epochs::counted_before_it_reads` |
-//! | L3 | `OLD_VOTES` | `epochs::votes_of_an_earlier_life` |
+//! | L3 | `OLD_VOTES` | `epochs::votes_of_an_earlier_epoch` |
 //! | L4 | `FORGET_COUNTED` | `epochs::counted_by_the_next_incarnation` |
 //! | L5 | `DELIVER_UNCOUNTED` | `epochs::not_counted_by_all` |
 //! | L6 | `UNNAMED` | `epochs::two_that_return_at_once` |
-//! | L7 | `ANY_EPOCH` | `epochs::a_decision_about_an_earlier_life` |
+//! | L7 | `ANY_EPOCH` | `epochs::a_decision_about_an_earlier_epoch` |
 
 use crate::mutant::Mutant;
 

@@ -286,9 +286,12 @@ impl Protocol for Broadcasts {
             return Ok(());
         }
         // A dead liar does not answer either. One that is alive delays windows; in the signed form
-        // it delays nothing else.
+        // it delays nothing else. What one that returned has shown is erased, and it shows no more:
+        // all windows wait for it until it is removed.
         let answers = |liar: Peer| nodes[liar.index()].is_some() || self.silent.contains(liar);
-        let is_promised = self.is_signed() && self.liars.iter().all(answers);
+        let returned = |node: &&Node| node.counts_return_of(self.liars);
+        let stay = !nodes.iter().flatten().any(returned);
+        let is_promised = self.is_signed() && stay && self.liars.iter().all(answers);
         for (peer, node) in (0..).map(Peer).zip(nodes) {
             let Some(node) = node else { continue };
             if !self.is_correct(peer, node.incarnation()) {

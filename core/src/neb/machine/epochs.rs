@@ -154,7 +154,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 
     /// Opens this epoch once every other member either counts it, in the latest epoch that one of
-    /// them counts, or is removed in that epoch.
+    /// them counts, or is removed in that epoch. One that is alone stays closed: what it broadcast
+    /// would be written to no member, and the next that returns could not tell where to begin.
     pub(super) fn open(&mut self, fabric: &impl Fabric) {
         let (map, me) = (self.map, self.members.me);
         let Some(Joining { heard, named, .. }) = self.joining.clone() else { return };
@@ -164,7 +165,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         let unheard = others.without(heard);
         if DELIVER_UNCOUNTED.is_planted() && !heard.is_empty() {
             self.members.live = self.members.live.without(unheard);
-        } else if !is_named || !unheard.is_empty() {
+        } else if !is_named || !unheard.is_empty() || others.is_empty() {
             return;
         }
         for origin in self.others() {

@@ -22,12 +22,12 @@ const SECOND: Incarnation = Incarnation(2);
 /// The scenarios by name.
 #[cfg(feature = "mutants")]
 pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
-    ("an epoch has numbers of its own", a_epoch_has_numbers_of_its_own),
+    ("an epoch has numbers of its own", an_epoch_has_numbers_of_its_own),
     ("counted before it reads", counted_before_it_reads),
     ("counted by the next incarnation", counted_by_the_next_incarnation),
     ("not counted by all", not_counted_by_all),
     ("two that return at once", two_that_return_at_once),
-    ("a decision about an earlier epoch", a_decision_about_an_earlier_life),
+    ("a decision about an earlier epoch", a_decision_about_an_earlier_epoch),
 ];
 
 impl<'net, const N: usize> Cluster<'net, N> {
@@ -111,7 +111,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
 }
 
 /// L1: p has delivered message 1 of an earlier epoch of o.
-fn a_epoch_has_numbers_of_its_own() -> Result<(), Broken> {
+fn an_epoch_has_numbers_of_its_own() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"old").unwrap();
@@ -144,7 +144,7 @@ fn counted_before_it_reads() -> Result<(), Broken> {
 
 /// L3: p has read an equal copy of q's earlier epoch; q delivers what is signed.
 #[cfg(feature = "signed")]
-pub(super) fn votes_of_an_earlier_life() -> Result<(), Broken> {
+pub(super) fn votes_of_an_earlier_epoch() -> Result<(), Broken> {
     let world = World::<4>::with(super::signed::SIGNED);
     let no = super::signed::unsigned(&world, 1, b"no");
     let mut cluster = Cluster::new(&world);
@@ -233,7 +233,7 @@ fn two_that_return_at_once() -> Result<(), Broken> {
 }
 
 /// L7: p counts the second epoch of q when the removal of the first one is repeated.
-fn a_decision_about_an_earlier_life() -> Result<(), Broken> {
+fn a_decision_about_an_earlier_epoch() -> Result<(), Broken> {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.return_of(Q);
@@ -247,14 +247,14 @@ fn a_decision_about_an_earlier_life() -> Result<(), Broken> {
 
 #[test]
 fn every_scenario_holds() {
-    assert_eq!(a_epoch_has_numbers_of_its_own(), Ok(()));
+    assert_eq!(an_epoch_has_numbers_of_its_own(), Ok(()));
     assert_eq!(counted_before_it_reads(), Ok(()));
     assert_eq!(counted_by_the_next_incarnation(), Ok(()));
     assert_eq!(not_counted_by_all(), Ok(()));
     assert_eq!(two_that_return_at_once(), Ok(()));
-    assert_eq!(a_decision_about_an_earlier_life(), Ok(()));
+    assert_eq!(a_decision_about_an_earlier_epoch(), Ok(()));
     #[cfg(feature = "signed")]
-    assert_eq!(votes_of_an_earlier_life(), Ok(()));
+    assert_eq!(votes_of_an_earlier_epoch(), Ok(()));
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn windows_wrap_across_returns() {
         cluster.settle();
     }
     cluster.return_of(Q);
-    cluster.return_of_life(Q, Incarnation(3));
+    cluster.return_of_epoch(Q, Incarnation(3));
     for n in 0..3 * NET_SLOTS as u8 {
         for origin in [O, Q] {
             cluster.broadcast(origin, &[n]).unwrap();
@@ -323,7 +323,7 @@ fn windows_wrap_across_returns() {
 
 impl<const N: usize> Cluster<'_, N> {
     /// `peer` begins another epoch without a decision: its supervisor was started again.
-    fn return_of_life(&mut self, peer: Peer, epoch: Incarnation) {
+    fn return_of_epoch(&mut self, peer: Peer, epoch: Incarnation) {
         self.begin(peer);
         for other in (0..N as u16).map(Peer).filter(|other| *other != peer) {
             self.meet((peer, epoch), (other, FIRST));
@@ -334,7 +334,7 @@ impl<const N: usize> Cluster<'_, N> {
 
 /// What the epoch has counted and numbered is in its memory.
 #[test]
-fn a_epoch_goes_on_in_its_next_incarnation() {
+fn an_epoch_goes_on_in_its_next_incarnation() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.return_of(Q);
@@ -353,7 +353,7 @@ fn a_epoch_goes_on_in_its_next_incarnation() {
 }
 
 #[test]
-fn a_epoch_that_is_not_counted_broadcasts_nothing() {
+fn an_epoch_that_is_not_counted_broadcasts_nothing() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
     cluster.remove(Q);
@@ -373,7 +373,7 @@ fn a_member_whose_memory_is_new_returns_where_none_is_removed() {
     let mut cluster = Cluster::new(&world);
     cluster.broadcast(O, b"before").unwrap();
     cluster.settle();
-    cluster.return_of_life(Q, SECOND);
+    cluster.return_of_epoch(Q, SECOND);
     cluster.broadcast(O, b"after").unwrap();
     cluster.settle();
     assert_eq!(cluster.heard(Q), [(2, b"after".to_vec())]);
@@ -381,7 +381,7 @@ fn a_member_whose_memory_is_new_returns_where_none_is_removed() {
 }
 
 #[test]
-fn a_epoch_for_which_no_numbers_are_left_is_refused() {
+fn an_epoch_for_which_no_numbers_are_left_is_refused() {
     let late = EPOCH_MAX.next();
     let world = World::<2>::new();
     let mut cluster = Cluster::new(&world);

@@ -31,7 +31,7 @@ pub(super) const SCENARIOS: &[(&str, Scenario)] = &[
     ("another origin's message", another_origins_message),
     ("another pass", another_pass),
     ("another place", another_place),
-    ("votes of an earlier epoch", super::epochs::votes_of_an_earlier_life),
+    ("votes of an earlier epoch", super::epochs::votes_of_an_earlier_epoch),
 ];
 
 fn key(peer: Peer) -> SigningKey {

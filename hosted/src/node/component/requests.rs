@@ -8,7 +8,7 @@ use super::Component;
 use crate::node::NodeError;
 use crate::node::casts::CastJob;
 use crate::node::chronicle::{self, What};
-use crate::node::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, VoteDenied, Want};
+use crate::node::control::{Fault, MESSAGES_MAX, NodeOrder, Outcome, Refused, Want};
 use crate::node::deliveries::DeliverJob;
 use crate::node::link::{FromComponent, Ticket};
 use crate::node::puts::PutJob;
@@ -87,7 +87,8 @@ impl Component {
                 done.map(|what| (ticket, what))
             }
             Want::Vote { task, round, vote } => {
-                let mut done = Outcome::Refused(Refused::Vote(VoteDenied::NoScript));
+                // It has not entered the DIR net yet: no vote stands.
+                let mut done = Outcome::Refused(Refused::NoComponent);
                 self.with_dirnet(|dirnet, ground| {
                     done = dirnet.handle_vote_request(now_ns, &task, (round, vote), ground)?;
                     Ok(())
