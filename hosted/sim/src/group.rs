@@ -260,7 +260,8 @@ impl Protocol for Groupings {
                 self.judge_bytes(event)?;
                 let list = event.group().map_or(&[][..], |id| &self.lists[usize::from(id.0)]);
                 let by = (entry.peer, self.life_of(entry.peer, entry.incarnation));
-                let is_doomed = |living| self.is_doomed(living);
+                let removals = &self.removals;
+                let is_doomed = |(peer, life): Living| life <= removals[peer.index()];
                 self.ledger.judge((by, event), list, is_doomed)
             }
             What::Began => {
