@@ -234,9 +234,7 @@ impl Protocol for Groupings {
         change: Membership,
     ) {
         match change {
-            Membership::Ended(peer, last)
-                if self.is_doomed((peer, self.life_of(peer, last))) =>
-            {
+            Membership::Ended(peer, last) if self.is_doomed((peer, self.life_of(peer, last))) => {
                 node.remove((peer, self.life_of(peer, last)), seat);
             }
             Membership::Ended(peer, _) => {

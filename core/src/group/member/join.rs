@@ -148,7 +148,8 @@ impl<const PEERS: usize> Group<PEERS> {
                 && self.agreed & grank.bit() != 0
                 && (fresh || welcome.is_some())
         };
-        let mut others = (0..members.count).map(Grank).filter(|it| members.others() & it.bit() != 0);
+        let mut others =
+            (0..members.count).map(Grank).filter(|it| members.others() & it.bit() != 0);
         if members.others() == 0 || !others.all(is_ready) {
             return;
         }

@@ -149,8 +149,8 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// then the end.
     fn next_ending(&mut self, fabric: &impl Fabric, seq: u64) -> Option<Delivery> {
         let begun = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
-        let is_begun = begun
-            .is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed);
+        let is_begun =
+            begun.is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed);
         let root: Grank = self.root;
         let closing = self.closing.as_mut().filter(|closing| closing.is_closed)?;
         match closing.ending {

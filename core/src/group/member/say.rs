@@ -1,8 +1,8 @@
 //! What this member says to the others. Everything is cumulative and due until it is sent, so a
 //! full lane costs a repetition and no copy.
 
-use super::super::outcome::Counters;
 use super::super::mutants::UNANSWERED;
+use super::super::outcome::Counters;
 use super::super::seats::Grank;
 use super::super::stream::{Members, Stream};
 use super::Group;
