@@ -83,8 +83,11 @@ impl<const PEERS: usize> Reports<PEERS> {
         self.0[grank.index()].map(|(life, _)| life)
     }
 
+    /// What `grank` has reported on `life`. One that reports on a later life has closed this one.
     fn of(&self, grank: Grank, life: u32) -> Option<Report> {
-        self.0[grank.index()].filter(|(about, _)| *about == life).map(|(_, report)| report)
+        let (about, report) = self.0[grank.index()].filter(|(about, _)| *about >= life)?;
+        let absent = Report { footing: Footing::Absent, ..Report::default() };
+        Some(if about == life { report } else { absent })
     }
 
     /// Whether all other live members have reported in this round.

@@ -14,7 +14,7 @@ use super::sources::Sources;
 use super::tree::Tree;
 use crate::fabric::{Fabric, Memory};
 use crate::wire::group::{
-    Blocks, ENTRY_LEN, Entry, EntryKind, Footing, Head, Held, Report, Spread,
+    Blocks, EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Footing, Head, Held, Report, Spread,
 };
 
 /// Reads of one stream that are out at a time.
@@ -309,6 +309,14 @@ impl<const PEERS: usize> Stream<PEERS> {
         fabric.memory().copy_out(at.region, at.offset, &mut copy);
         // Under the same number there may be one of an earlier life.
         Entry::peek(&copy).filter(|it| it.seq == seq && it.epoch == self.note.epoch)
+    }
+
+    /// Whether `entry` and its payload are stored as they were sealed.
+    pub(super) fn is_whole(&self, fabric: &impl Fabric, entry: &Entry) -> bool {
+        let (at, mut copy) = (self.window.entry_at(entry.seq), [0; ENTRY_LEN + EAGER_MAX as usize]);
+        let Some(slot) = copy.get_mut(..self.window.slot_len()) else { return false };
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        Entry::open(slot, |bytes| fabric.crc32c(bytes)) == Some(*entry)
     }
 
     /// The message that `block` belongs to, if its entry is held: the latest that begins at or

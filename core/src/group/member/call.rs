@@ -163,10 +163,12 @@ impl<const PEERS: usize> Stream<PEERS> {
     }
 
     /// Number and all-gather of the last value of this root that is in the window.
-    fn last_value(&self, fabric: &impl Fabric) -> Option<(u64, u64)> {
+    pub(super) fn last_value(&self, fabric: &impl Fabric) -> Option<(u64, u64)> {
         let first = self.note.entries.saturating_sub(self.window.entries()) + 1;
         let entries = (first..=self.note.entries).rev().filter_map(|seq| self.entry(fabric, seq));
-        let mut values = entries.filter(|entry| entry.kind == EntryKind::Gather);
+        let values = entries.filter(|entry| entry.kind == EntryKind::Gather);
+        // The oldest may be half overwritten by one that an earlier incarnation did not finish.
+        let mut values = values.filter(|entry| self.is_whole(fabric, entry));
         values.next().map(|entry| (entry.seq, entry.tag))
     }
 

@@ -7,7 +7,7 @@ use super::super::stream::{Ack, Members, Stream};
 use super::Group;
 use crate::fabric::Fabric;
 use crate::ids::Peer;
-use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, FORWARD, Frame, Head};
+use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, FORWARD, Footing, Frame, Head};
 
 /// The longest slot of an entry.
 const SLOT_LEN_MAX: usize = ENTRY_LEN + EAGER_MAX as usize;
@@ -52,7 +52,10 @@ impl<const PEERS: usize> Group<PEERS> {
             }
             Some(Frame::Report(report)) => {
                 stream.reports.handle(from, head.epoch, report);
-                stream.answer_due |= from.bit();
+                // What is an answer itself needs none.
+                if report.footing != Footing::Absent {
+                    stream.answer_due |= from.bit();
+                }
             }
             Some(Frame::Sync(sync)) if head.root == from.0 => self.barrier.handle_sync(from, sync),
             Some(Frame::Welcome(welcome)) if head.root == from.0 => {

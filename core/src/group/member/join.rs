@@ -63,14 +63,19 @@ impl<const PEERS: usize> Group<PEERS> {
     }
 
     /// What this member says to one that it counts.
-    pub(super) fn welcome(&self) -> Welcome {
+    pub(super) fn welcome(&self, fabric: &impl Fabric) -> Welcome {
+        // The others have these values of removed members as well, or will: the receiver, which
+        // does not, has no part in their all-gathers.
+        let streams = self.streams.iter().take(usize::from(self.members.count));
+        let ended = streams.filter(|it| !it.is_led(&self.members) || !it.is_turned());
+        let gathered = ended.filter_map(|it| it.last_value(fabric)).map(|(_, tag)| tag).max();
         let own = &self.streams[self.members.me.index()];
         let at = if STARTS_AT_END.is_planted() { own.reusable() } else { own.stable() };
         Welcome {
             entries: at.entries,
             blocks: at.blocks,
             released: self.barrier.released,
-            gathers: self.note.calls.sent,
+            gathers: self.note.calls.sent.max(gathered.unwrap_or(0)),
             since: self.note.since,
         }
     }

@@ -52,7 +52,8 @@ impl<const PEERS: usize> Group<PEERS> {
             return Ok(());
         }
         if self.welcome_due & bit != 0 {
-            speech.say(own, Frame::Welcome(self.welcome()))?;
+            let welcome = self.welcome(speech.fabric);
+            speech.say(own, Frame::Welcome(welcome))?;
             self.welcome_due &= !bit;
         }
         if let Some(frame) = self.barrier.frame_for(to, self.note.calls.arrived, &members) {
