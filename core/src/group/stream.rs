@@ -210,7 +210,6 @@ impl<const PEERS: usize> Stream<PEERS> {
             self.acked = None;
         }
         self.hold_due |= self.readers;
-        self.note_stable(members);
     }
 
     /// Whether its root is live.
@@ -422,10 +421,14 @@ impl<const PEERS: usize> Stream<PEERS> {
     }
 
     /// At the root: what all have released may have grown.
-    pub(super) fn note_stable(&mut self, members: &Members) {
-        if self.is_own {
-            // The tree may have changed since: what all have released is never taken back.
-            self.note.released = self.note.released.max(self.least(members));
+    pub(super) fn note_stable(&mut self, fabric: &impl Fabric, members: &Members) {
+        // The tree may have changed since: what all have released is never taken back.
+        let stable = self.note.released.max(self.least(members));
+        if self.is_own && stable != self.note.released {
+            self.note.released = stable;
+            // Before a slot is used again: one that comes back begins behind what the note says,
+            // and what an incarnation has half overwritten must not lie there.
+            self.note.store(fabric, &self.window);
         }
     }
 

@@ -47,7 +47,7 @@ impl<const PEERS: usize> Group<PEERS> {
                 let released = Position { entries, blocks };
                 stream.acks[from.index()] = Ack { released, lives };
                 if !is_fresh {
-                    stream.note_stable(&members);
+                    stream.note_stable(fabric, &members);
                 }
             }
             Some(Frame::Report(report)) => {

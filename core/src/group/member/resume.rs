@@ -30,7 +30,7 @@ impl<const PEERS: usize> Group<PEERS> {
         if root == self.members.me {
             let members = self.members;
             // No acknowledgement comes to a root that is alone.
-            self.own().note_stable(&members);
+            self.own().note_stable(fabric, &members);
             if self.is_open {
                 self.abandon(fabric);
             }
