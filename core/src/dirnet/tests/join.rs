@@ -98,6 +98,7 @@ pub(in crate::dirnet) fn g19_where_all_others_were_removed_none_waits_for_an_iso
     let mut net = Net::settled(3);
     assert_eq!(net.input(0, |it, now| it.isolate(now, Rank(2))), Ok(()));
     net.run(1_000);
+    net.crash(2);
     for (node, by) in [(0, 1), (1, 0)] {
         net.refuse(node, 1, (by, Incarnation(1)), Term { epoch: 9, claimant: Rank(by) });
     }

@@ -87,7 +87,8 @@ impl Node {
         self.me
     }
 
-    /// Whether one of `liars` takes part in a later epoch than its first, as far as this node knows.
+    /// Whether one of `liars` takes part in a later epoch than its first, as far as this node
+    /// knows.
     pub(super) fn counts_return_of(&self, liars: PeerSet) -> bool {
         let has_returned = |peer| self.neb.epoch(peer) > Incarnation(1);
         liars.iter().any(|peer| has_returned(peer) && self.neb.live().contains(peer))
