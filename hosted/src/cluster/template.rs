@@ -86,7 +86,7 @@ message_len = {neb_message_len}
 form = "{neb_form}"
 
 # What broadcasts do about a node that the DIR net has removed or whose supervisor has restarted.
-# "decided": they go on without it, and it takes no part in them until the cluster is restarted.
+# "decided": they go on without it, and it takes part again once all others count its new boot.
 # "fixed": they wait until it comes back with its memory. With "decided", set `dirnet.min_alive` to
 # a majority, or the two sides of a network partition may go on without each other.
 membership = "{neb_membership}"

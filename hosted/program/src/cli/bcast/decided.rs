@@ -19,6 +19,7 @@ use weft::client::Patience;
 use weft::clock::Deadline;
 use weft::explain::Code;
 use weft::node::control::ConflictStatus;
+use weft_core::neb::number_in_epoch;
 
 /// Time without progress after which the nodes are asked.
 pub(super) const MOMENT: Duration = Duration::from_secs(2);
@@ -50,15 +51,15 @@ pub(super) enum Over {
     },
 }
 
-/// Why nothing more comes to `node`: of `origin`, or of any other node without one; of a file that
-/// `has_begun`, or of the next.
+/// Why nothing more comes to `node`: of `origin`, or of any other node without one; of a file whose
+/// message `last` has come, or of the next file.
 pub(super) fn over(
     survey: &Survey,
     node: u16,
     origin: Option<u16>,
-    has_begun: bool,
+    last: Option<u64>,
 ) -> Option<(u16, Over)> {
-    let of = |origin: u16| Some((origin, over_of(survey, node, origin, has_begun)?));
+    let of = |origin: u16| Some((origin, over_of(survey, node, origin, last)?));
     if let Some(origin) = origin {
         return of(origin);
     }
@@ -68,10 +69,15 @@ pub(super) fn over(
     overs.iter().find(is_dispute).or(overs.first()).copied()
 }
 
-fn over_of(survey: &Survey, node: u16, origin: u16, has_begun: bool) -> Option<Over> {
+fn over_of(survey: &Survey, node: u16, origin: u16, last: Option<u64>) -> Option<Over> {
     let here = survey.row(node, origin)?;
     if let Some(conflict) = here.first_conflict.filter(|first| first.seq == here.delivered + 1) {
         return Some(Over::Disputed { by: node, conflict });
+    }
+    // A node that was removed and is back broadcasts in another epoch.
+    let first_of = |number: u64| number - number_in_epoch(number);
+    if last.is_some_and(|last| first_of(here.delivered) > first_of(last)) {
+        return Some(Over::Removed);
     }
     if here.delivered < here.broadcast {
         return None;
@@ -89,7 +95,7 @@ fn over_of(survey: &Survey, node: u16, origin: u16, has_begun: bool) -> Option<O
     let dispute = survey.dispute(origin).map(|(by, conflict)| Over::Disputed { by, conflict });
     if !there.window.is_full() {
         // No file begins behind a conflict; one that has begun goes on while there is room.
-        return dispute.filter(|_| !has_begun);
+        return dispute.filter(|_| last.is_none());
     }
     let lost = survey.lost().first().map(|by| Over::Held { by: *by });
     lost.or(dispute)
@@ -111,7 +117,10 @@ impl Over {
                 let why = format!("node {by} saw a conflict about it");
                 (Code::Conflict, why, format!("it broadcasts nothing more: {elsewhere}"))
             }
-            Self::Removed => (without_end, "it was removed".to_owned(), restart),
+            Self::Removed => {
+                let cure = format!("broadcast again once it is back, or {elsewhere}");
+                (without_end, "it was removed".to_owned(), cure)
+            }
             Self::Lost => (without_end, "it has lost its broadcast memory".to_owned(), restart),
             Self::Held { by } => {
                 let why = format!("its window is full and waits for node {by}");
@@ -127,6 +136,8 @@ mod tests {
     use super::*;
     use crate::cli::survey::tests::{Seen, survey};
     use weft::cluster::Membership::{Decided, Fixed};
+    use weft_core::ids::Incarnation;
+    use weft_core::neb::number_before;
 
     const CONFLICT: ConflictStatus = ConflictStatus { origin: 0, seq: 5, replayer: 1 };
 
@@ -137,7 +148,7 @@ mod tests {
             [(4, Some((0, Over::Disputed { by, conflict: CONFLICT }))), (3, None)]
         {
             let seen = Seen { conflict: Some(CONFLICT), ..Seen::at(9, delivered) };
-            assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0), true), expected);
+            assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0), Some(1)), expected);
         }
     }
 
@@ -145,17 +156,17 @@ mod tests {
     fn a_conflict_elsewhere_ends_a_file_once_the_window_is_full_for_good_and_the_next_at_once() {
         let misled = (2, Seen { conflict: Some(CONFLICT), ..Seen::at(9, 4) });
         let origin = |used| (0, Seen { used, ..Seen::at(20, 20) });
-        let over_of = |used, delivered, has_begun| {
+        let over_of = |used, delivered, last| {
             let nodes = [origin(used), (1, Seen::at(20, delivered)), misled];
-            over(&survey(Decided, &nodes), 1, Some(0), has_begun)
+            over(&survey(Decided, &nodes), 1, Some(0), last)
         };
-        let over = |used, delivered| over_of(used, delivered, true);
+        let over = |used, delivered| over_of(used, delivered, Some(1));
         assert_eq!(over(16, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(15, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(14, 20), None, "the rest of the file may find room");
         assert_eq!(over(16, 19), None, "not all has come");
         let disputed = Some((0, Over::Disputed { by: 2, conflict: CONFLICT }));
-        assert_eq!((over_of(1, 20, false), over_of(1, 19, false)), (disputed, None));
+        assert_eq!((over_of(1, 20, None), over_of(1, 19, None)), (disputed, None));
     }
 
     #[test]
@@ -165,7 +176,7 @@ mod tests {
             let liar = Seen { conflict, is_proven: Some(is_proven), ..Seen::at(9, 4) };
             let origin = Seen { used: 16, ..Seen::at(20, 20) };
             let nodes = [(0, origin), (1, Seen::at(20, 20)), (2, liar)];
-            over(&survey(Decided, &nodes), 1, Some(0), true)
+            over(&survey(Decided, &nodes), 1, Some(0), Some(1))
         };
         assert_eq!(over(true), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(false), None);
@@ -174,21 +185,39 @@ mod tests {
     #[test]
     fn who_was_removed_broadcasts_nothing_more_but_what_has_come_is_waited_for() {
         let at = |delivered| Seen { without: &[0], ..Seen::at(9, delivered) };
-        let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0), true);
+        let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0), Some(1));
         assert_eq!((over(9), over(8)), (Some((0, Over::Removed)), None));
+    }
+
+    #[test]
+    fn a_file_of_before_its_origin_returned_has_ended() {
+        let of_second = number_before(Incarnation(2)).expect("a small incarnation");
+        let at = Seen::at(of_second + 3, of_second);
+        let over = |last| over(&survey(Decided, &[(1, at)]), 1, Some(0), Some(last));
+        assert_eq!((over(9), over(of_second + 1)), (Some((0, Over::Removed)), None));
     }
 
     #[test]
     fn who_lost_its_memory_broadcasts_nothing_more_where_it_is_waited_for() {
         let lost = (2, Seen { without: &[2], ..Seen::at(0, 0) });
         let over = |membership, delivered, origin| {
-            over(&survey(membership, &[(1, Seen::at(9, delivered)), lost]), 1, Some(origin), true)
+            over(
+                &survey(membership, &[(1, Seen::at(9, delivered)), lost]),
+                1,
+                Some(origin),
+                Some(1),
+            )
         };
         assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, Over::Lost)), None));
         assert_eq!(over(Fixed, 8, 2), None, "not all has come");
         let held = |used, membership| {
             let origin = (0, Seen { used, ..Seen::at(9, 9) });
-            super::over(&survey(membership, &[origin, (1, Seen::at(9, 9)), lost]), 1, Some(0), true)
+            super::over(
+                &survey(membership, &[origin, (1, Seen::at(9, 9)), lost]),
+                1,
+                Some(0),
+                Some(1),
+            )
         };
         assert_eq!(held(16, Fixed), Some((0, Over::Held { by: 2 })));
         assert_eq!((held(14, Fixed), held(16, Decided)), (None, None));
@@ -200,9 +229,9 @@ mod tests {
         let without: [&[u16]; 2] = [&[0], &[0, 2, 3]];
         let over = |without| {
             let seen = Seen { without, ..Seen::at(9, 9) };
-            over(&survey(Decided, &[(1, seen)]), 1, None, false)
+            over(&survey(Decided, &[(1, seen)]), 1, None, None)
         };
         assert_eq!(without.map(over), [None, Some((0, Over::Removed))]);
-        assert_eq!(super::over(&survey(Decided, &[]), 1, None, false), None, "it does not answer");
+        assert_eq!(super::over(&survey(Decided, &[]), 1, None, None), None, "it does not answer");
     }
 }

@@ -69,6 +69,8 @@ impl fmt::Display for Broken {
 struct Begun {
     origin: u16,
     stream: u64,
+    /// The number of its last message.
+    last: u64,
 }
 
 /// The file that is received: the first that begins.
@@ -99,7 +101,7 @@ impl Intake {
         }
         let piece = self.joiner.join(&payload.0);
         let piece = piece.map_err(|error| Broken::Damaged { origin, error })?;
-        self.begun = Some(Begun { origin, stream });
+        self.begun = Some(Begun { origin, stream, last: message.seq });
         self.messages += 1;
         Ok(match piece {
             Piece::Bytes(bytes) => Took::Bytes(bytes),
@@ -118,6 +120,11 @@ impl Intake {
     /// The origin of the file, once it has begun.
     pub(super) fn origin(&self) -> Option<u16> {
         self.begun.map(|begun| begun.origin)
+    }
+
+    /// The number of the last message of the file, once it has begun.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.begun.map(|begun| begun.last)
     }
 
     /// Messages of the file received so far.

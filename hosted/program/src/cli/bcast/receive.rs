@@ -138,7 +138,7 @@ impl Receiver {
                 return Err(Ended::Disputed(conflict));
             }
             // A second look takes in what arrived before the nodes answered.
-            let over = over(&Survey::take(running), node, origin, self.intake.origin().is_some());
+            let over = over(&Survey::take(running), node, origin, self.intake.last());
             match over.filter(|_| over == known || is_late) {
                 Some((_, Over::Disputed { by, conflict })) if by == node => {
                     return Err(Ended::Disputed(conflict));
@@ -284,8 +284,8 @@ fn cure_of_origin(survey: &Survey, origin: u16, node: u16) -> Option<String> {
 fn final_cure(survey: &Survey, origin: u16) -> Option<String> {
     if survey.left_broadcasts().contains(&origin) {
         return Some(format!(
-            "node {origin} was removed and cannot broadcast until the cluster is restarted: \
-             broadcast the file from another node"
+            "node {origin} was removed: broadcast the file again once it is back, or from another \
+             node"
         ));
     }
     if let Some(other) = survey.disputing(origin) {
