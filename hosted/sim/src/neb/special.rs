@@ -197,11 +197,10 @@ fn returned_beside_two_faces() -> Small<Broadcasts> {
 /// The face that `Q` exposes in its first epoch is unsigned, and rewritten by a signed one.
 fn returned_beside_a_later_face() -> Small<Broadcasts> {
     let name = "a later face is signed, and 2 is removed and returns";
-    let small = returning(name, (Form::Signed, only(O)), 1, |run| {
+    returning(name, (Form::Signed, only(O)), 1, |run| {
         let faces = [(P, b'y', false), (Q, b'y', false), (Q, b'n', true)];
         faces.into_iter().map(|(to, face, signed)| sign(send(run, to, 1, face), signed)).collect()
-    });
-    Small { waits: PAUSES, ..small }
+    })
 }
 
 fn foreign_writer() -> Small<Broadcasts> {
