@@ -6,9 +6,9 @@
 //! | a window of one slot is used again | 2, 3; 1 | N1 |
 //! | a member begins its next incarnation | 2, 3; 4 | |
 //! | a member's memory is lost with its first incarnation | 3; 8 | |
-//! | a member is removed and returns | 3; 8 | L1, L7 |
-//! | it does beside a two-faced origin | 3; 8 | L2, L5 |
-//! | it does, and an origin signs what it sends later | 3; 8, signed | L3 |
+//! | a member is removed and returns | 3; 8 | |
+//! | it does beside a two-faced origin | 3; 8 | |
+//! | it does, and an origin signs what it sends later | 3; 8, signed | |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
 //! | a two-faced origin is removed | 3; 8 | U8, T4 |
 //! | a replayer is removed beside a two-faced origin | 4; 8 | U5 |
