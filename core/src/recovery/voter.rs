@@ -225,7 +225,7 @@ impl Voter {
         }
     }
 
-    /// Handles an outcome of the manager of the present term; [`Self::poll_answer`] is what it must
+    /// Handles an outcome of the manager of the present term; [`Self::poll_message`] is what it must
     /// be sent. Drain [`Self::poll_closed`] before the next call.
     pub fn handle_outcome(&mut self, outcome: &VoteOutcome) {
         let last = self.over(outcome.nversion);

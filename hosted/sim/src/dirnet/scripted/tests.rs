@@ -123,7 +123,7 @@ fn run(program: &Program<'_>, seed: u64) -> Result<Checked, String> {
     lab.rough = Some(Rough { draws: Draws::new(seed, Purpose::Schedule), late_max, lost });
     let mut checked = Checked::default();
     let mut kills = [0; 4];
-    // A node is sent an order at a time, and a slow link takes 1.5 s for each: up to twenty of them.
+    // A node is sent an order at a time, and a slow link takes 1.5 s for each: up to 20 of them.
     while lab.now_us() < 40_000_000 {
         if lab.now_us() < 8_000_000 && draws.chance(1, 150) {
             let whom = draws.below(4) as u8;
