@@ -6,7 +6,6 @@ pub mod cli;
 mod conform;
 pub mod demo;
 pub mod doctor;
-pub mod tensor_file;
 pub mod transfer;
 
 #[cfg(test)]
