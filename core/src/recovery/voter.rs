@@ -225,8 +225,8 @@ impl Voter {
         }
     }
 
-    /// Handles an outcome of the manager of the present term; [`Self::poll_message`] is what it must
-    /// be sent. Drain [`Self::poll_closed`] before the next call.
+    /// Handles an outcome of the manager of the present term; [`Self::poll_message`] is what it
+    /// must be sent. Drain [`Self::poll_closed`] before the next call.
     pub fn handle_outcome(&mut self, outcome: &VoteOutcome) {
         let last = self.over(outcome.nversion);
         let is_over = !outcome.is_final && outcome.round <= last;
