@@ -7,6 +7,7 @@
 //! | a member begins its next incarnation | 2, 3; 4 | |
 //! | a member's memory is lost with its first incarnation | 3; 8 | |
 //! | a member is removed and returns | 3; 8 | |
+//! | it does, and broadcasts in both epochs | 2; 8 | L1 |
 //! | it does beside a two-faced origin | 3; 8 | |
 //! | it does, and an origin signs what it sends later | 3; 8, signed | |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
@@ -51,6 +52,7 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
         memory_lost(),
         replayer_removed(),
         returned(),
+        broadcasts_in_both_epochs(),
         returned_beside_two_faces(),
         returned_beside_a_later_face(),
     ];
@@ -186,6 +188,14 @@ fn returning(
 
 fn returned() -> Small<Broadcasts> {
     returning("2 is removed and returns", (Form::Unsigned, PeerSet::EMPTY), 1, honest)
+}
+
+fn broadcasts_in_both_epochs() -> Small<Broadcasts> {
+    let sizes = Sizes { membership: Membership::Decided, ..sizes(2, 8, Form::Unsigned) };
+    let run = Broadcasts::new(sizes, PeerSet::EMPTY, only(P));
+    let name = "1 is removed, returns, and broadcasts in both epochs";
+    let small = small(name, run, 0, honest);
+    Small { orders: vec![0, 2], crashes: 1, starts: 1, ..small }
 }
 
 fn returned_beside_two_faces() -> Small<Broadcasts> {
