@@ -63,3 +63,18 @@ fn an_example_that_nobody_compiles_is_found() {
     assert_eq!(lines(&examples("README.md", text, true)), [8, 11]);
     assert_eq!(lines(&examples("README.md", text, false)), [5, 8, 11, 14]);
 }
+
+/// The paths that SECURITY.md names as tests and evidence.
+#[test]
+fn what_the_security_notes_cite_is_there() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).expect("it is there");
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_path = |it: &&str| {
+        it.split_once('/').is_some_and(|(folder, _)| ["core", "hosted", "ci"].contains(&folder))
+    };
+    let cited: Vec<&str> = quoted.filter(is_path).collect();
+    assert!(cited.len() > 5, "{cited:?}");
+    for path in cited {
+        assert!(root().join(path).exists(), "SECURITY.md cites {path}, which is not there");
+    }
+}

@@ -1,7 +1,7 @@
 //! The dependencies: licences and sources of all crates, as `deny.toml` allows them, and no crate
 //! in the default build that only benchmarks compare with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -68,6 +68,7 @@ fn is_met(words: &[&str], is_known: &dyn Fn(&str) -> bool) -> bool {
 /// A crate, as `cargo tree` shows it.
 struct Crate {
     name: String,
+    version: String,
     /// The source, if it is not the registry; empty otherwise.
     place: String,
     licence: String,
@@ -78,12 +79,13 @@ impl Crate {
         let (package, licence) = line.trim_end_matches(" (*)").split_once('|')?;
         let mut words = package.split_whitespace();
         let name = words.next()?.to_owned();
-        let place = words.skip(1).find(|word| *word != "(proc-macro)").unwrap_or_default();
-        Some(Self { name, place: place.to_owned(), licence: licence.to_owned() })
+        let version = words.next()?.to_owned();
+        let place = words.find(|word| *word != "(proc-macro)").unwrap_or_default();
+        Some(Self { name, version, place: place.to_owned(), licence: licence.to_owned() })
     }
 
     fn breach(&self, allowed: &Allowed) -> Option<Finding> {
-        let Self { name, place, licence } = self;
+        let Self { name, place, licence, .. } = self;
         let (what, cure) = if !allowed.permits(name, licence) {
             let cure = "do without it, or allow the licence in deny.toml and say why";
             (format!("the licence {licence:?} is not allowed"), cure)
@@ -112,6 +114,23 @@ fn every_crate_has_a_licence_and_a_source_that_are_allowed() {
     assert!(RIVALS.iter().all(|rival| crates.iter().any(|it| it.name == *rival)));
     let findings: Vec<_> = crates.iter().filter_map(|it| it.breach(&allowed)).collect();
     expect_none("licences and sources are those of deny.toml", &findings);
+}
+
+/// As `bans.skip` has them: an entry that is not needed any more goes, too.
+#[test]
+fn only_the_crates_that_are_named_come_in_several_versions() {
+    let text = fs::read_to_string(root().join("deny.toml")).expect("it is there");
+    let table: toml::Table = text.parse().expect("it is TOML");
+    assert_eq!(table["bans"]["multiple-versions"].as_str(), Some("deny"));
+    let skipped = table["bans"]["skip"].as_array().expect("a list");
+    let skipped: BTreeSet<String> = skipped.iter().map(|it| text_of(it, "crate")).collect();
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Crate { name, version, .. } in crates(&["--workspace", "--all-features"]) {
+        versions.entry(name).or_default().insert(version);
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let found: BTreeSet<String> = versions.into_keys().collect();
+    assert_eq!(found, skipped, "found, and named in deny.toml");
 }
 
 #[test]

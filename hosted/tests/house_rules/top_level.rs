@@ -17,6 +17,8 @@ const ALLOWED: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    // Where people look for it who report a flaw.
+    "SECURITY.md",
     "LICENSE-MIT",
     "LICENSE-APACHE",
     "rustfmt.toml",
