@@ -5,7 +5,7 @@
 //! shared memory by one process can be compared with the clock of another. It neither jumps
 //! nor runs backwards, and it stands still while the machine is suspended.
 //!
-//! Not for comparing hosts, and not for dates.
+//! Not for comparing hosts. The one date that is read is that from which counters count.
 
 use std::time::Duration;
 
@@ -19,6 +19,15 @@ pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // The clock starts at boot, so neither part is negative and 584 years fit.
     now.tv_sec.unsigned_abs() * NS_PER_S + now.tv_nsec.unsigned_abs()
+}
+
+/// Milliseconds since 1970, by the host's calendar, which may be set.
+#[must_use]
+pub fn unix_ms() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    // A calendar before 1970 counts as 1970.
+    let (s, ns) = (now.tv_sec.max(0).unsigned_abs(), now.tv_nsec.unsigned_abs());
+    s * 1_000 + ns / 1_000_000
 }
 
 /// The end of a wait: a fixed point in time, so that interrupted waits do not grow.

@@ -20,6 +20,7 @@
 
 mod dirnet;
 mod error;
+mod explained;
 mod fabric_kind;
 mod form;
 mod group;
@@ -27,11 +28,13 @@ mod hooks;
 mod key;
 mod limit;
 mod membership;
+mod metrics;
 mod name;
 mod network;
 mod program;
 mod recovery;
 mod rendezvous;
+mod schema;
 mod section;
 mod task;
 mod template;
@@ -47,12 +50,14 @@ use std::time::Duration;
 pub use crate::words::WordError;
 pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
+pub use explained::{ExplainedKey, UnknownKey};
 pub use fabric_kind::FabricKind;
 pub use form::Form;
 pub use group::{Group, NamedGroup};
 pub use hooks::{Hooks, Kind, MissingProgram};
 pub use limit::{Limit, LimitError};
 pub use membership::Membership;
+pub use metrics::Metrics;
 pub use name::{ClusterName, ClusterNameError};
 pub use network::{Network, is_address};
 pub use program::Program;
@@ -108,6 +113,8 @@ pub struct Cluster {
     pub verbs: Verbs,
     /// `[network]`: how nodes on several hosts meet.
     pub network: Network,
+    /// `[metrics]`: where counters are read.
+    pub metrics: Metrics,
 }
 
 /// The mailbox of every node.
@@ -227,6 +234,7 @@ impl Default for Cluster {
             recovery: Recovery::default(),
             verbs: Verbs::default(),
             network: Network::default(),
+            metrics: Metrics::default(),
         }
     }
 }
@@ -313,6 +321,7 @@ impl Cluster {
         let restart = top.section(key::RESTART)?;
         let verbs = top.section(key::VERBS)?;
         let network = top.section(key::NETWORK)?;
+        let metrics = top.section(key::METRICS)?;
         let component = top.section(key::COMPONENT)?;
         let hooks = top.section(key::HOOKS)?;
         let recovery = top.section(key::RECOVERY)?;
@@ -371,6 +380,7 @@ impl Cluster {
         cluster.hooks = Hooks::read(&hooks)?;
         cluster.recovery = Recovery::read(&recovery)?;
         cluster.verbs = Verbs::read(&verbs)?;
+        cluster.metrics = Metrics::read(&metrics)?;
         let addresses = network.texts(key::NETWORK_ADDRESSES)?;
         cluster.network.addresses = addresses.unwrap_or_default();
         cluster.network.discovery = network.text(key::NETWORK_DISCOVERY)?;
@@ -428,6 +438,7 @@ impl Cluster {
         self.rendezvous.check()?;
         self.verbs.check()?;
         self.network.check(self.nodes)?;
+        self.metrics.check()?;
         self.dirnet.check(self.nodes)?;
         self.check_tasks()?;
         self.component.as_ref().map_or(Ok(()), Program::check)?;
@@ -455,6 +466,26 @@ impl Cluster {
     #[must_use]
     pub fn to_toml(&self) -> String {
         template::render(self)
+    }
+
+    /// Every key, with its meaning, limit and default.
+    #[must_use]
+    pub fn keys() -> Vec<ExplainedKey> {
+        explained::all()
+    }
+
+    /// The meaning, limit and default of the key `path`, such as `mailbox.slots`.
+    ///
+    /// # Errors
+    /// There is no such key.
+    pub fn explain_key(path: &str) -> Result<ExplainedKey, UnknownKey> {
+        explained::one(path)
+    }
+
+    /// The cluster file as a JSON schema.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
     }
 
     /// A file with every key, its meaning, limit and default.

@@ -201,7 +201,7 @@ impl RuntimeDir {
     fn make(&self, name: &ClusterName) -> Result<ClusterDir, RuntimeDirError> {
         let dir = ClusterDir::below(&self.path, name);
         // Refused now, not when the last node comes up and finds its path a byte too long.
-        dir.node_socket(crate::cluster::Cluster::NODES_MAX - 1)?;
+        dir.metrics_socket(crate::cluster::Cluster::NODES_MAX - 1)?;
         match DirBuilder::new().mode(0o700).create(dir.path()) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -11,6 +11,7 @@ mod check;
 mod cluster_choice;
 mod completions;
 mod component;
+mod config;
 mod conform;
 mod demo;
 mod doctor;
@@ -25,6 +26,7 @@ mod host_list;
 mod inject;
 mod isolate;
 mod key;
+mod metrics;
 mod neb;
 mod node;
 mod output;
@@ -82,12 +84,16 @@ enum Command {
     Key(key::Arguments),
     /// Check a cluster file, and that this host has the programs it names; start nothing.
     Check(check::Arguments),
+    /// Explain a key of the cluster file, or print the file's JSON schema.
+    Config(config::Arguments),
     /// Show every node of a running cluster.
     Status(status::Arguments),
     /// Show every node live, until q is pressed.
     Top(top::Arguments),
     /// Print what happens in a running cluster: views, joins, removals, suspicions.
     Watch(watch::Arguments),
+    /// Print the counters of a node as OpenMetrics, or where nodes serve them.
+    Metrics(metrics::Arguments),
     /// Put lines of standard input into a node's mailbox.
     Put(put::Arguments),
     /// Take messages from a node's mailbox to standard output.
@@ -183,6 +189,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Node(arguments) => node::run(&arguments, output),
         Command::Key(arguments) => key::run(&arguments, output),
         Command::Check(arguments) => check::run(&arguments, output),
+        Command::Config(arguments) => config::run(&arguments, output),
         Command::Completions(arguments) => {
             completions::run(&arguments, output);
             Ok(())
@@ -191,6 +198,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => status::run(&arguments, output),
         Command::Top(arguments) => top::run(&arguments, output),
         Command::Watch(arguments) => watch::run(&arguments, output),
+        Command::Metrics(arguments) => metrics::run(&arguments, output),
         Command::Put(arguments) => put::run(&arguments, output),
         Command::Get(arguments) => get::run(&arguments, output),
         Command::Bcast(arguments) => bcast::run(&arguments, output),
@@ -213,6 +221,12 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Component => component::run(),
     };
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// The status of a node that runs, for tests.
+#[cfg(test)]
+pub(crate) fn node_status() -> weft::node::control::NodeStatus {
+    survey::tests::node_status(0, survey::tests::Seen::default())
 }
 
 /// A file that may not grow becomes the error EFBIG of its writer. With a handler, which programs

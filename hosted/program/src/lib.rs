@@ -6,6 +6,8 @@ pub mod cli;
 mod conform;
 pub mod demo;
 pub mod doctor;
+mod metrics;
+mod notify;
 pub mod tensor_file;
 pub mod transfer;
 

@@ -6,17 +6,53 @@
 
 use weft_core::group::Costs;
 
-use super::Cluster;
 use super::group::Group;
 use super::limit::Limit;
 use super::program::Program;
 use super::task::Task;
+use super::{Cluster, FabricKind, Form, Membership, Profile, TensorPath, Topology};
+use crate::shm::Wait;
 
 /// A key with a number behind it.
 pub(super) struct Key {
     /// The whole path, as people say it: `mailbox.slots`.
     pub(super) path: &'static str,
     pub(super) limit: Limit,
+}
+
+/// What may stand behind a path.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    /// Keys of its own.
+    Table,
+    /// Some tables, as many as the key allows.
+    Tables(&'static Key),
+    /// A number within the key's limit.
+    Number(&'static Key),
+    /// One of these words.
+    Word(fn() -> Vec<&'static str>),
+    /// A role for each node.
+    Parts,
+    /// A name as of a cluster.
+    Name,
+    /// A text as long as the key's limit says.
+    Text(&'static Key),
+    /// So many texts.
+    Texts(Limit),
+    /// Ranks, each once.
+    Ranks,
+    /// A program and its arguments.
+    Command,
+    /// Some of these by name.
+    Commands,
+    /// A length with its unit.
+    Length,
+    /// Bytes as text.
+    Base64,
+    /// Where etcd is reached.
+    Etcd,
+    /// The path of a file.
+    File,
 }
 
 impl Key {
@@ -33,6 +69,7 @@ pub(super) const NETWORK: &str = "network";
 pub(super) const NETWORK_ADDRESSES: &str = "network.addresses";
 pub(super) const NETWORK_DISCOVERY: &str = "network.discovery";
 pub(super) const NETWORK_KEY: &str = "network.key";
+pub(super) const METRICS: &str = "metrics";
 pub(super) const MAILBOX: &str = "mailbox";
 pub(super) const LANE: &str = "lane";
 pub(super) const NEB: &str = "neb";
@@ -159,6 +196,11 @@ pub(super) const VERBS_RNR_TIMER: Key =
     Key::new("verbs.rnr_timer", Limit::Range { min: 0, max: 31 });
 pub(super) const VERBS_DEADLINE_MS: Key =
     Key::new("verbs.deadline_ms", Limit::Range { min: 10, max: 600_000 });
+/// The last node has a port of its own, too.
+pub(super) const METRICS_PORT: Key = Key::new(
+    "metrics.port",
+    Limit::Range { min: 0, max: u16::MAX as u64 + 1 - Cluster::NODES_MAX as u64 },
+);
 /// How many `[[task]]` there may be.
 pub(super) const TASKS: Key =
     Key::new("task", Limit::Range { min: 0, max: Cluster::TASKS_MAX as u64 });
@@ -190,103 +232,115 @@ pub(super) const COMPONENT_WORKING_S: Key =
 pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
-/// Every path a file may set, tables included.
-pub(super) const PATHS: [&str; 94] = [
-    NAME,
-    NODES.path,
-    WAIT,
-    MAILBOX,
-    MAILBOX_SLOTS.path,
-    MAILBOX_MESSAGE_LEN.path,
-    MAILBOX_STALL_AFTER_US.path,
-    MAILBOX_HOLD_S.path,
-    LANE,
-    LANE_SLOTS.path,
-    NEB,
-    NEB_SLOTS.path,
-    NEB_MESSAGE_LEN.path,
-    NEB_FORM,
-    NEB_MEMBERSHIP,
-    GROUP,
-    GROUP_COUNT.path,
-    GROUP_ENTRIES.path,
-    GROUP_BLOCKS.path,
-    GROUP_BLOCK_LEN.path,
-    GROUP_TOPOLOGY,
-    GROUP_LATENCY.path,
-    GROUPS.path,
-    GROUPS_NAME,
-    GROUPS_MEMBERS,
-    RENDEZVOUS,
-    RENDEZVOUS_POOL_MIB.path,
-    RENDEZVOUS_STORE_MIB.path,
-    RENDEZVOUS_PATH,
-    RESTART,
-    RESTART_MAX.path,
-    RESTART_WITHIN_S.path,
-    TASKS.path,
-    TASK_NAME,
-    TASK_PROGRAM.path,
-    TASK_ARGS.path,
-    TASK_NODES,
-    TASK_RESTART,
-    TASK_RESTART_MAX.path,
-    TASK_RESTART_WITHIN_S.path,
-    TASK_BEAT_MS.path,
-    COMPONENT,
-    COMPONENT_PROGRAM.path,
-    COMPONENT_ARGS.path,
-    COMPONENT_ENV.path,
-    COMPONENT_STATE,
-    COMPONENT_WORKING_S.path,
-    RECOVERY,
-    RECOVERY_SCRIPT.path,
-    RECOVERY_ANSWER_MS.path,
-    RECOVERY_IMAGE,
-    RECOVERY_CALLS,
-    HOOKS,
-    HOOKS_TIMEOUT_S.path,
-    HOOKS_VIEW,
-    HOOKS_JOINED,
-    HOOKS_REMOVED,
-    HOOKS_ISOLATED,
-    HOOKS_FAILED,
-    HOOKS_RELEASED,
-    HOOKS_SUSPECTED,
-    HOOKS_TRUSTED,
-    HOOKS_TASK,
-    FABRIC,
-    VERBS,
-    VERBS_DEVICES.path,
-    VERBS_TIMEOUT.path,
-    VERBS_RETRY_COUNT.path,
-    VERBS_RNR_RETRY_COUNT.path,
-    VERBS_RNR_TIMER.path,
-    VERBS_DEADLINE_MS.path,
-    NETWORK,
-    NETWORK_ADDRESSES,
-    NETWORK_DISCOVERY,
-    NETWORK_KEY,
-    DIRNET,
-    DIRNET_PROFILE,
-    DIRNET_MIN_ALIVE.path,
-    DIRNET_ROLES,
-    DIRNET_RESET,
-    DIRNET_RESET_MAX.path,
-    DIRNET_RESET_WITHIN_S.path,
-    DIRNET_TIMING,
-    TIMING_SEND_US.path,
-    TIMING_RECEIVE_US.path,
-    TIMING_CLEAR_US.path,
-    TIMING_ALARM_US.path,
-    TIMING_WINDOW_US.path,
-    TIMING_DELAY_US.path,
-    TIMING_LOSSES.path,
-    TIMING_CANDIDATE_US.path,
-    TIMING_JOIN_US.path,
-    TIMING_CLONE_MS.path,
-    TIMING_REBOOT_MS.path,
+/// Every path a file may set, tables included, and what may stand there.
+pub(super) const ROWS: [(&str, Shape); 96] = [
+    (NAME, Shape::Name),
+    (NODES.path, Shape::Number(&NODES)),
+    (WAIT, Shape::Word(|| Wait::ALL.map(Wait::as_str).to_vec())),
+    (MAILBOX, Shape::Table),
+    (MAILBOX_SLOTS.path, Shape::Number(&MAILBOX_SLOTS)),
+    (MAILBOX_MESSAGE_LEN.path, Shape::Number(&MAILBOX_MESSAGE_LEN)),
+    (MAILBOX_STALL_AFTER_US.path, Shape::Number(&MAILBOX_STALL_AFTER_US)),
+    (MAILBOX_HOLD_S.path, Shape::Number(&MAILBOX_HOLD_S)),
+    (LANE, Shape::Table),
+    (LANE_SLOTS.path, Shape::Number(&LANE_SLOTS)),
+    (NEB, Shape::Table),
+    (NEB_SLOTS.path, Shape::Number(&NEB_SLOTS)),
+    (NEB_MESSAGE_LEN.path, Shape::Number(&NEB_MESSAGE_LEN)),
+    (NEB_FORM, Shape::Word(|| Form::ALL.map(Form::as_str).to_vec())),
+    (NEB_MEMBERSHIP, Shape::Word(|| Membership::ALL.map(Membership::as_str).to_vec())),
+    (GROUP, Shape::Table),
+    (GROUP_COUNT.path, Shape::Number(&GROUP_COUNT)),
+    (GROUP_ENTRIES.path, Shape::Number(&GROUP_ENTRIES)),
+    (GROUP_BLOCKS.path, Shape::Number(&GROUP_BLOCKS)),
+    (GROUP_BLOCK_LEN.path, Shape::Number(&GROUP_BLOCK_LEN)),
+    (GROUP_TOPOLOGY, Shape::Word(|| Topology::ALL.map(Topology::as_str).to_vec())),
+    (GROUP_LATENCY.path, Shape::Number(&GROUP_LATENCY)),
+    (GROUPS.path, Shape::Tables(&GROUPS)),
+    (GROUPS_NAME, Shape::Name),
+    (GROUPS_MEMBERS, Shape::Ranks),
+    (RENDEZVOUS, Shape::Table),
+    (RENDEZVOUS_POOL_MIB.path, Shape::Number(&RENDEZVOUS_POOL_MIB)),
+    (RENDEZVOUS_STORE_MIB.path, Shape::Number(&RENDEZVOUS_STORE_MIB)),
+    (RENDEZVOUS_PATH, Shape::Word(|| TensorPath::ALL.map(TensorPath::as_str).to_vec())),
+    (RESTART, Shape::Table),
+    (RESTART_MAX.path, Shape::Number(&RESTART_MAX)),
+    (RESTART_WITHIN_S.path, Shape::Number(&RESTART_WITHIN_S)),
+    (TASKS.path, Shape::Tables(&TASKS)),
+    (TASK_NAME, Shape::Name),
+    (TASK_PROGRAM.path, Shape::Text(&TASK_PROGRAM)),
+    (TASK_ARGS.path, Shape::Texts(TASK_ARGS.limit)),
+    (TASK_NODES, Shape::Ranks),
+    (TASK_RESTART, Shape::Table),
+    (TASK_RESTART_MAX.path, Shape::Number(&TASK_RESTART_MAX)),
+    (TASK_RESTART_WITHIN_S.path, Shape::Number(&TASK_RESTART_WITHIN_S)),
+    (TASK_BEAT_MS.path, Shape::Number(&TASK_BEAT_MS)),
+    (COMPONENT, Shape::Table),
+    (COMPONENT_PROGRAM.path, Shape::Text(&COMPONENT_PROGRAM)),
+    (COMPONENT_ARGS.path, Shape::Texts(COMPONENT_ARGS.limit)),
+    (COMPONENT_ENV.path, Shape::Texts(COMPONENT_ENV.limit)),
+    (COMPONENT_STATE, Shape::Length),
+    (COMPONENT_WORKING_S.path, Shape::Number(&COMPONENT_WORKING_S)),
+    (RECOVERY, Shape::Table),
+    (RECOVERY_SCRIPT.path, Shape::Text(&RECOVERY_SCRIPT)),
+    (RECOVERY_ANSWER_MS.path, Shape::Number(&RECOVERY_ANSWER_MS)),
+    (RECOVERY_IMAGE, Shape::Base64),
+    (RECOVERY_CALLS, Shape::Commands),
+    (HOOKS, Shape::Table),
+    (HOOKS_TIMEOUT_S.path, Shape::Number(&HOOKS_TIMEOUT_S)),
+    (HOOKS_VIEW, Shape::Command),
+    (HOOKS_JOINED, Shape::Command),
+    (HOOKS_REMOVED, Shape::Command),
+    (HOOKS_ISOLATED, Shape::Command),
+    (HOOKS_FAILED, Shape::Command),
+    (HOOKS_RELEASED, Shape::Command),
+    (HOOKS_SUSPECTED, Shape::Command),
+    (HOOKS_TRUSTED, Shape::Command),
+    (HOOKS_TASK, Shape::Command),
+    (FABRIC, Shape::Word(|| FabricKind::ALL.map(FabricKind::as_str).to_vec())),
+    (VERBS, Shape::Table),
+    (VERBS_DEVICES.path, Shape::Texts(VERBS_DEVICES.limit)),
+    (VERBS_TIMEOUT.path, Shape::Number(&VERBS_TIMEOUT)),
+    (VERBS_RETRY_COUNT.path, Shape::Number(&VERBS_RETRY_COUNT)),
+    (VERBS_RNR_RETRY_COUNT.path, Shape::Number(&VERBS_RNR_RETRY_COUNT)),
+    (VERBS_RNR_TIMER.path, Shape::Number(&VERBS_RNR_TIMER)),
+    (VERBS_DEADLINE_MS.path, Shape::Number(&VERBS_DEADLINE_MS)),
+    (NETWORK, Shape::Table),
+    (NETWORK_ADDRESSES, Shape::Texts(NODES.limit)),
+    (NETWORK_DISCOVERY, Shape::Etcd),
+    (NETWORK_KEY, Shape::File),
+    (METRICS, Shape::Table),
+    (METRICS_PORT.path, Shape::Number(&METRICS_PORT)),
+    (DIRNET, Shape::Table),
+    (DIRNET_PROFILE, Shape::Word(|| Profile::ALL.map(Profile::as_str).to_vec())),
+    (DIRNET_MIN_ALIVE.path, Shape::Number(&DIRNET_MIN_ALIVE)),
+    (DIRNET_ROLES, Shape::Parts),
+    (DIRNET_RESET, Shape::Table),
+    (DIRNET_RESET_MAX.path, Shape::Number(&DIRNET_RESET_MAX)),
+    (DIRNET_RESET_WITHIN_S.path, Shape::Number(&DIRNET_RESET_WITHIN_S)),
+    (DIRNET_TIMING, Shape::Table),
+    (TIMING_SEND_US.path, Shape::Number(&TIMING_SEND_US)),
+    (TIMING_RECEIVE_US.path, Shape::Number(&TIMING_RECEIVE_US)),
+    (TIMING_CLEAR_US.path, Shape::Number(&TIMING_CLEAR_US)),
+    (TIMING_ALARM_US.path, Shape::Number(&TIMING_ALARM_US)),
+    (TIMING_WINDOW_US.path, Shape::Number(&TIMING_WINDOW_US)),
+    (TIMING_DELAY_US.path, Shape::Number(&TIMING_DELAY_US)),
+    (TIMING_LOSSES.path, Shape::Number(&TIMING_LOSSES)),
+    (TIMING_CANDIDATE_US.path, Shape::Number(&TIMING_CANDIDATE_US)),
+    (TIMING_JOIN_US.path, Shape::Number(&TIMING_JOIN_US)),
+    (TIMING_CLONE_MS.path, Shape::Number(&TIMING_CLONE_MS)),
+    (TIMING_REBOOT_MS.path, Shape::Number(&TIMING_REBOOT_MS)),
 ];
+
+/// The paths alone.
+pub(super) const PATHS: [&str; ROWS.len()] = {
+    let (mut paths, mut at) = ([""; ROWS.len()], 0);
+    while at < ROWS.len() {
+        paths[at] = ROWS[at].0;
+        at += 1;
+    }
+    paths
+};
 
 /// The last part of a path: `slots` of `mailbox.slots`.
 pub(super) fn leaf(path: &str) -> &str {

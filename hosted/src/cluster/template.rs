@@ -193,6 +193,12 @@ addresses = {addresses}
 {discovery}# The file with the key that all nodes share; `weft key FILE` makes one. A line such as:
 # key = "/etc/weft/cluster.key"
 {key}
+[metrics]
+# Node R serves its counters as OpenMetrics at 127.0.0.1, port `port` + R, to every user of the
+# host: {metrics_port_limit}; 0 for none. In any case they are served at a socket in the
+# cluster's directory, which `weft metrics` names.
+port = {metrics_port}
+
 {component}
 {recovery}
 {hooks}
@@ -256,6 +262,8 @@ addresses = {addresses}
         rnr_timer_limit = key::VERBS_RNR_TIMER.limit,
         rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
+        metrics_port_limit = key::METRICS_PORT.limit,
+        metrics_port = cluster.metrics.port,
         component = component_table(component.as_ref()),
         recovery = recovery_table(recovery),
         hooks = hooks_table(hooks),

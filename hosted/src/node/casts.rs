@@ -18,7 +18,7 @@ use weft_core::neb::{BroadcastError, Standing};
 
 use super::NodeEndpoint;
 use super::abort_markers::AbortMarker;
-use super::control::{BroadcastOutcome, BroadcastStopped, Outcome, Payload, Refused};
+use super::control::{BroadcastOutcome, BroadcastStopped, Latency, Outcome, Payload, Refused};
 use super::faults::LIE_TAG;
 use super::link::Ticket;
 use super::puts::Answer;
@@ -27,6 +27,8 @@ use super::puts::Answer;
 const KEPT_FREE: u64 = 1;
 /// The most broadcasts in the queue.
 const LINE_MAX: usize = 256;
+/// How long a broadcast is followed.
+const FOLLOWED_NS_MAX: u64 = 60_000_000_000;
 
 /// A broadcast that a client requested.
 #[derive(Debug)]
@@ -70,9 +72,15 @@ pub(super) struct Casts {
     line: VecDeque<InLine>,
     /// Abort markers that were broadcast or are void.
     executed: Vec<u64>,
+    followed: Followed,
 }
 
 impl Casts {
+    /// The broadcast whose latency is measured.
+    pub(super) const fn followed(&mut self) -> &mut Followed {
+        &mut self.followed
+    }
+
     /// Whether nothing waits for room.
     pub(super) fn is_empty(&self) -> bool {
         self.line.is_empty()
@@ -112,7 +120,7 @@ impl Casts {
         let mut answers = Vec::new();
         while let Some(first) = self.line.front_mut() {
             let is_over = match first {
-                InLine::Job(job) => advance(job, endpoint, now_ns),
+                InLine::Job(job) => advance(job, endpoint, &mut self.followed, now_ns),
                 InLine::AbortMarker { marker, .. } => execute(marker, endpoint),
             };
             if !is_over {
@@ -146,6 +154,45 @@ impl Casts {
     }
 }
 
+/// The broadcast of this node whose latency is measured, one at a time: to look for it in every
+/// pass costs nothing while there is none.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// Its number, and when it was staged.
+    open: Option<(u64, u64)>,
+    latency: Latency,
+}
+
+impl Followed {
+    /// How long those took that every node has received.
+    pub(super) const fn latency(&self) -> &Latency {
+        &self.latency
+    }
+
+    /// A message was staged under this number.
+    #[inline]
+    pub(super) const fn note_staged(&mut self, seq: u64, now_ns: u64) {
+        if self.open.is_none() {
+            self.open = Some((seq, now_ns));
+        }
+    }
+
+    /// Looks whether every node has received it.
+    #[inline]
+    pub(super) fn look(&mut self, endpoint: &mut NodeEndpoint, now_ns: u64) {
+        let Some((seq, staged_ns)) = self.open else { return };
+        let me = endpoint.me();
+        let standing = endpoint.broadcast().and_then(|(broadcast, _)| broadcast.standing(me));
+        if standing.is_some_and(|standing| standing.settled >= seq) {
+            self.latency.record(staged_ns, now_ns);
+            self.open = None;
+        } else if now_ns.saturating_sub(staged_ns) > FOLLOWED_NS_MAX {
+            // A client that receives nothing, or a conflict, must not end the measurement for good.
+            self.open = None;
+        }
+    }
+}
+
 /// Delivers this node's own broadcasts here: a broadcast is delivered at its origin once it is
 /// staged.
 pub(super) fn deliver_own(endpoint: &mut NodeEndpoint) {
@@ -161,7 +208,12 @@ pub(super) fn has_room(standing: Standing, slots: u32) -> bool {
 }
 
 /// Broadcasts what the window takes; whether the job has ended.
-fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool {
+fn advance(
+    job: &mut CastJob,
+    endpoint: &mut NodeEndpoint,
+    followed: &mut Followed,
+    now_ns: u64,
+) -> bool {
     let me = endpoint.me();
     let Some((broadcast, fabric)) = endpoint.broadcast() else { return true };
     if !job.messages.is_empty() && broadcast.live() == PeerSet::only(me) {
@@ -178,7 +230,8 @@ fn advance(job: &mut CastJob, endpoint: &mut NodeEndpoint, now_ns: u64) -> bool 
             Some(_) | None => broadcast.stage(fabric, job.tag, &message.0),
         };
         match staged {
-            Ok(_) => {
+            Ok(seq) => {
+                followed.note_staged(seq, now_ns);
                 job.outcome.broadcast += 1;
                 while broadcast.take_from(fabric, me).is_some() {}
             }

@@ -61,7 +61,7 @@ use super::places::Places;
 use super::puts::Puts;
 use super::takes::Takes;
 use super::{NodeEndpoint, NodeError};
-use crate::clock::{Deadline, now_ns};
+use crate::clock::{Deadline, now_ns, unix_ms};
 use crate::cluster::Cluster;
 use crate::packet::Socket;
 use crate::process::start_thread;
@@ -144,6 +144,8 @@ pub(crate) struct Component {
     /// The time of the last pass, for what the program does between two: a look at the clock costs
     /// as much as a message.
     passed_ns: u64,
+    /// Since when it counts.
+    since_unix_ms: u64,
     /// A client waits for something, or holds it.
     serves: bool,
     /// Its supervisor has ordered it to end.
@@ -246,6 +248,7 @@ impl Component {
             told_lost: PeerSet::EMPTY,
             events: Events::new(cluster.nodes),
             passed_ns: now_ns(),
+            since_unix_ms: unix_ms(),
             serves: false,
             stopping: false,
             finish: Finish::default(),
@@ -342,6 +345,7 @@ impl Component {
         self.report_finish()?;
         progress |= self.step_dirnet(&frames, now_ns)?;
         casts::deliver_own(&mut self.endpoint);
+        self.casts.followed().look(&mut self.endpoint, now_ns);
         // A client that learns of a conflict finds its evidence already here.
         if self.deliveries.note_conflicts(&mut self.endpoint) {
             self.tell_conflicts()?;

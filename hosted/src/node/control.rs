@@ -11,6 +11,7 @@ mod group;
 mod guest;
 mod holder;
 mod hook;
+mod latency;
 mod put;
 mod script;
 mod standing;
@@ -37,6 +38,7 @@ pub use group::{
 pub use guest::{GuestOrder, GuestReport};
 pub use holder::HolderStatus;
 pub use hook::HookStatus;
+pub use latency::Latency;
 pub use put::{PutOutcome, Stopped};
 pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
@@ -511,6 +513,16 @@ pub enum NodeState {
 }
 
 impl NodeState {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Starting,
+        Self::Joining,
+        Self::Running,
+        Self::Finished,
+        Self::GivenUp,
+        Self::Isolated,
+    ];
+
     /// The text for people.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -538,10 +550,14 @@ pub struct NodeStatus {
     pub restarts: u64,
     /// The supervisor's process.
     pub supervisor_pid: i32,
+    /// When that process began to count: milliseconds since 1970.
+    pub since_unix_ms: u64,
     /// The component's process, when there is one.
     pub component_pid: Option<i32>,
     /// From the last end of a component to the next one running, in microseconds.
     pub last_recovery_us: Option<u64>,
+    /// All of those times.
+    pub recovery: Latency,
     /// The peers.
     pub peers: Vec<PeerStatus>,
     /// The peers that an injected partition has cut off.

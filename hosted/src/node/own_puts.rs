@@ -16,6 +16,7 @@ use weft_core::fabric::PostError;
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::mailbox::StageError;
 
+use super::control::Latency;
 use super::puts::{PAUSE_NS_MAX, PAUSE_NS_MIN};
 use super::{NodeEndpoint, PEERS};
 
@@ -53,12 +54,21 @@ pub(super) struct OwnPuts {
     batch: u32,
     retry_at_ns: [u64; PEERS],
     pause_ns: [u64; PEERS],
+    /// When the first of what is staged was.
+    staged_ns: [u64; PEERS],
+    latency: Latency,
 }
 
 impl OwnPuts {
     pub(super) const fn new(batch: u32) -> Self {
         let (retry_at_ns, pause_ns) = ([0; PEERS], [PAUSE_NS_MIN; PEERS]);
-        Self { held: PeerSet::EMPTY, batch, retry_at_ns, pause_ns }
+        let (staged_ns, latency) = ([0; PEERS], Latency::NONE);
+        Self { held: PeerSet::EMPTY, batch, retry_at_ns, pause_ns, staged_ns, latency }
+    }
+
+    /// How long batches took that are put.
+    pub(super) const fn latency(&self) -> &Latency {
+        &self.latency
     }
 
     /// The outboxes that no put of a client may use.
@@ -66,7 +76,7 @@ impl OwnPuts {
         self.held
     }
 
-    /// Stages one message for `to`.
+    /// Stages one message for `to`; the program's last pass was at `passed_ns`.
     ///
     /// # Errors
     /// [`PutError`].
@@ -76,6 +86,7 @@ impl OwnPuts {
         endpoint: &mut NodeEndpoint,
         to: Peer,
         payload: &[u8],
+        passed_ns: u64,
     ) -> Result<(), PutError> {
         if !endpoint.admitted().contains(to) {
             return Err(PutError::NotAMember);
@@ -93,7 +104,10 @@ impl OwnPuts {
             }
             Refused::UnknownPeer => PutError::NoSuchRank,
         })?;
-        self.held.insert(to);
+        if !self.held.contains(to) {
+            self.held.insert(to);
+            self.staged_ns[to.index()] = passed_ns;
+        }
         Ok(())
     }
 
@@ -131,6 +145,7 @@ impl OwnPuts {
                 self.pause_ns[to.index()] = PAUSE_NS_MIN;
                 if left == 0 && self.held.contains(to) {
                     self.held.remove(to);
+                    self.latency.record(self.staged_ns[to.index()], now_ns);
                     return true;
                 }
                 (to, true)

@@ -13,7 +13,7 @@ use weft_core::ids::{Peer, PeerSet};
 use weft_core::mailbox::StageError;
 
 use super::NodeEndpoint;
-use super::control::{Outcome, Payload, PutOutcome, Refused, Stopped};
+use super::control::{Latency, Outcome, Payload, PutOutcome, Refused, Stopped};
 use super::link::Ticket;
 
 /// The most puts queued for one owner.
@@ -26,6 +26,7 @@ pub(super) const PAUSE_NS_MAX: u64 = 1_000_000;
 pub(super) struct PutJob {
     ticket: Ticket,
     messages: Vec<Payload>,
+    began_ns: u64,
     deadline_ns: u64,
     outcome: PutOutcome,
     retry_at_ns: u64,
@@ -36,11 +37,17 @@ pub(super) struct PutJob {
 }
 
 impl PutJob {
-    pub(super) fn new(ticket: Ticket, messages: Vec<Payload>, deadline_ns: u64) -> Self {
+    pub(super) fn new(
+        ticket: Ticket,
+        messages: Vec<Payload>,
+        began_ns: u64,
+        deadline_ns: u64,
+    ) -> Self {
         let outcome = PutOutcome::default();
         Self {
             ticket,
             messages,
+            began_ns,
             deadline_ns,
             outcome,
             retry_at_ns: 0,
@@ -65,11 +72,17 @@ pub(super) type Answer = (Ticket, Outcome);
 #[derive(Debug)]
 pub(super) struct Puts {
     lines: Vec<VecDeque<PutJob>>,
+    latency: Latency,
 }
 
 impl Puts {
     pub(super) fn new(nodes: usize) -> Self {
-        Self { lines: (0..nodes).map(|_| VecDeque::new()).collect() }
+        Self { lines: (0..nodes).map(|_| VecDeque::new()).collect(), latency: Latency::default() }
+    }
+
+    /// How long puts took whose messages are all put.
+    pub(super) const fn latency(&self) -> &Latency {
+        &self.latency
     }
 
     /// Queues a put to `to`.
@@ -129,6 +142,10 @@ impl Puts {
                     Progress::Waiting => break,
                     Progress::Ended => {
                         let ended = line.pop_front();
+                        if let Some(job) = ended.as_ref().filter(|it| it.outcome.stopped.is_none())
+                        {
+                            self.latency.record(job.began_ns, now_ns);
+                        }
                         answers.extend(ended.map(|job| (job.ticket, Outcome::Put(job.outcome))));
                     }
                 }

@@ -55,6 +55,7 @@ use watch::Watch;
 
 use super::NodeError;
 use super::chronicle::Chronicle;
+use super::control::Latency;
 use super::evidence::Evidence;
 use super::fabric;
 use super::im_alive::{Cut, ImAlive};
@@ -65,7 +66,7 @@ use super::reset::ResetNode;
 use super::scripts::Scripts;
 use super::tasks::Tasks;
 use crate::bootstrap::{Bootstrap, DatagramSender, Meeting};
-use crate::clock::now_ns;
+use crate::clock::{now_ns, unix_ms};
 use crate::cluster::{Cluster, Form};
 use crate::process::ProcessError;
 use crate::runtime_dir::ClaimedDir;
@@ -169,6 +170,9 @@ struct Supervisor {
     isolation_note: IsolationNote,
     lost_at_ns: Option<u64>,
     last_recovery_us: Option<u64>,
+    recovery: Latency,
+    /// Since when it counts.
+    since_unix_ms: u64,
     deadlines: Deadlines,
 }
 
@@ -268,6 +272,8 @@ impl Supervisor {
             isolation_note: IsolationNote::new(dir.isolation_file(usize::from(rank))),
             lost_at_ns: None,
             last_recovery_us: None,
+            recovery: Latency::default(),
+            since_unix_ms: unix_ms(),
             deadlines: Deadlines::new(),
             cluster: running,
         })

@@ -63,6 +63,14 @@ impl ClusterDir {
         self.socket(&format!("{NODE_PREFIX}{rank}.peers"))
     }
 
+    /// The socket at which the node with this rank serves its metrics.
+    ///
+    /// # Errors
+    /// The path is longer than the address of a socket may be.
+    pub fn metrics_socket(&self, rank: usize) -> Result<PathBuf, RuntimeDirError> {
+        self.socket(&format!("{NODE_PREFIX}{rank}.metrics"))
+    }
+
     /// The socket at which the launcher of the nodes receives the call to end them.
     ///
     /// # Errors

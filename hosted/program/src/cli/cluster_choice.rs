@@ -9,6 +9,7 @@ use super::fabric_choice::FabricChoice;
 use super::failure::Failure;
 use super::output::Output;
 use super::rl;
+use crate::metrics::check_ports;
 use weft::client::{self, Client, ClientError, Watcher};
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, ClusterName};
@@ -81,6 +82,7 @@ impl NewCluster {
         cluster.check().map_err(Failure::new)?;
         cluster.hooks.check_programs().map_err(Failure::new)?;
         cluster.recovery.check_programs().map_err(Failure::new)?;
+        check_ports(&cluster).map_err(Failure::new)?;
         Ok(cluster)
     }
 }

@@ -13,6 +13,8 @@ use super::rank_choice::RankChoice;
 use super::rl;
 use super::run::choose_program;
 use crate::doctor;
+use crate::metrics::Sockets;
+use crate::notify;
 use weft::bootstrap::{Addresses, Key, KeyError, Meeting, Timing};
 use weft::cluster::{Cluster, FabricKind, Network, is_address};
 use weft::explain::Code;
@@ -99,6 +101,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let claimed = runtime_dir.join(&cluster.name).map_err(Failure::new)?;
         check_same(&cluster, claimed.dir())?;
         claimed.publish(&cluster).map_err(Failure::new)?;
+        let metrics = Sockets::open(claimed.dir(), &cluster, rank).map_err(Failure::new)?;
         // This node's own: on another host the same device may have another name.
         arguments.fabric.apply_devices(&mut cluster)?;
         cluster.check().map_err(Failure::new)?;
@@ -109,12 +112,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "node {} of {}; `weft status --name {}` shows whom it has met",
             rank, cluster.nodes, cluster.name
         ));
+        let dir = claimed.dir().clone();
+        metrics.serve(dir.clone(), cluster.clone(), rank).map_err(Failure::new)?;
+        notify::follow(dir, cluster.clone(), rank).map_err(Failure::new)?;
         let alarm = Box::new(OperatorAlarm);
         let program = match arguments.program.is_empty() {
             true => ProgramRun::default(),
             false => ProgramRun::default().ending_the_node(),
         };
         let ended = node::run_supervisor(&cluster, &claimed, rank, meeting, alarm, program);
+        notify::stopping();
         claimed.remove().map_err(Failure::new)?;
         return ended.map_err(|error| match error {
             NodeError::Verbs(error) => explained(error),
@@ -125,6 +132,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let lock = adopt_inherited(number).map_err(NodeError::from).map_err(Failure::new)?;
     let dir = runtime_dir.find(&cluster.name).map_err(Failure::new)?;
     let home = ClaimedDir::inherit(dir, lock).map_err(Failure::new)?;
+    let metrics = Sockets::reopen(home.dir(), &cluster, rank);
+    let served = metrics.and_then(|it| it.serve(home.dir().clone(), cluster.clone(), rank));
+    if let Err(error) = served {
+        // A node that comes back must not fail for that.
+        tracing::error!(%error, "the node serves no metrics");
+    }
     let reset = launcher(arguments.launch_fd).map_err(Failure::new)?;
     // All nodes of a `weft up` are on this host, and meet there.
     let program = arguments.program().map_err(Failure::new)?;

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::group;
 use super::output::Output;
 use super::survey::{Answer, Survey};
+use weft::clock::unix_ms;
 use weft::node::chronicle::Entry;
 use weft::node::control::{
     DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
@@ -20,8 +21,11 @@ use weft::node::control::{
 use weft_core::neb::number_in_epoch;
 use why::Why;
 
-/// What the columns of the table of broadcasts mean.
+/// What the columns mean.
 const COLUMNS: &str = "\
+Nodes, a line for each. The columns behind `within` are counted by the component, which began so
+long ago; its next incarnation begins again.
+
 Broadcasts, a line for each node and each origin that it knows. All columns are message numbers
 of that origin:
   seen here  the last that the node has seen, a few past the delivered ones; at the origin, the
@@ -40,6 +44,10 @@ pub(super) struct Arguments {
     /// Show what was noted about this node: who concluded what, from which evidence, and when.
     #[arg(long, value_name = "RANK")]
     why: Option<u16>,
+
+    /// Show which control messages were ignored, too: some always are around starts.
+    #[arg(long, short)]
+    verbose: bool,
 
     #[command(flatten)]
     cluster: ClusterChoice,
@@ -68,15 +76,19 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let answered = survey.answered().map(|node| node.rank);
     let verdicts = why::verdicts(&running, answered, VERDICTS_SHOWN);
     let report = Report { survey, verdicts };
-    output.finish(&report, &render(&report));
+    let mut text = render(&report, unix_ms());
+    if arguments.verbose {
+        text.push_str(&refused(&report.survey));
+    }
+    output.finish(&report, &text);
     Ok(())
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &Report, now_unix_ms: u64) -> String {
     let status = &report.survey;
     let mut text = format!(
-        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  \
-         peers\n",
+        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>7}: {:>9} {:>9} {:>6} \
+         {:>7}  peers\n",
         status.name,
         "node",
         "state",
@@ -85,6 +97,7 @@ fn render(report: &Report) -> String {
         "incarnation",
         "restarts",
         "pid",
+        "within",
         "put",
         "taken",
         "full",
@@ -93,7 +106,7 @@ fn render(report: &Report) -> String {
     for entry in &status.nodes {
         text.push_str(&match entry {
             Answer::Silent { rank, state, .. } => format!("{rank:>4}  {state}\n"),
-            Answer::Answered(node) => row(node),
+            Answer::Answered(node) => row(node, now_unix_ms),
         });
     }
     let tasks: String = status.tasks().map(|(rank, task)| task_row(rank, task)).collect();
@@ -121,7 +134,6 @@ fn render(report: &Report) -> String {
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));
     }
-    text.push_str(&refused(status));
     text.push_str(&timing(status));
     if !report.verdicts.is_empty() {
         text.push_str("\nlast verdicts; details: `weft status --why NODE`\n");
@@ -378,11 +390,16 @@ fn task_row(rank: u16, task: &TaskStatus) -> String {
     )
 }
 
-fn row(node: &NodeStatus) -> String {
+fn row(node: &NodeStatus, now_unix_ms: u64) -> String {
     let state = node.state.words();
+    let within = node.counters.map_or_else(
+        || "-".to_owned(),
+        |counters| age(now_unix_ms.saturating_sub(counters.since_unix_ms)),
+    );
     let counters = node.counters.unwrap_or_default();
     format!(
-        "{:>4}  {state:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>9} {:>9} {:>6} {:>7}  {}\n",
+        "{:>4}  {state:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {within:>7}: {:>9} {:>9} {:>6} {:>7}  \
+         {}\n",
         node.rank,
         role(node),
         term(node),
@@ -395,6 +412,16 @@ fn row(node: &NodeStatus) -> String {
         counters.skipped,
         peers(node),
     )
+}
+
+/// A length of time in its largest unit.
+fn age(ms: u64) -> String {
+    match ms / 1_000 {
+        s if s < 100 => format!("{s} s"),
+        s if s < 100 * 60 => format!("{} min", s / 60),
+        s if s < 100 * 3_600 => format!("{} h", s / 3_600),
+        s => format!("{} d", s / 86_400),
+    }
 }
 
 /// The role in the DIR net, if it takes part.

@@ -249,7 +249,7 @@ pub(super) mod tests {
 
     use super::*;
     use weft::node::control::{
-        DirNetStatus, NodeState, ProofStatus, TimingStatus, ViewStatus, WindowStatus,
+        DirNetStatus, Latency, NodeState, ProofStatus, TimingStatus, ViewStatus, WindowStatus,
     };
 
     /// Slots of a window.
@@ -310,14 +310,21 @@ pub(super) mod tests {
     }
 
     fn answer(rank: u16, seen: Seen) -> Answer {
-        Answer::Answered(Box::new(NodeStatus {
+        Answer::Answered(Box::new(node_status(rank, seen)))
+    }
+
+    /// The status of a node in such a cluster.
+    pub(in crate::cli) fn node_status(rank: u16, seen: Seen) -> NodeStatus {
+        NodeStatus {
             rank,
             state: NodeState::Running,
             incarnation: 1,
             restarts: 0,
             supervisor_pid: 1,
+            since_unix_ms: 0,
             component_pid: Some(2),
             last_recovery_us: None,
+            recovery: Latency::default(),
             cut: Vec::new(),
             peers: Vec::new(),
             tasks: Vec::new(),
@@ -347,7 +354,7 @@ pub(super) mod tests {
             proofs: seen.proofs(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),
-        }))
+        }
     }
 
     #[test]

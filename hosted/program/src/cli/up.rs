@@ -15,6 +15,7 @@ use super::failure::{Failure, lacking};
 use super::output::Output;
 use super::run::choose_program;
 use crate::doctor;
+use crate::notify::{self, Watchdog};
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, FabricKind, Task};
 use weft::explain::Code;
@@ -75,12 +76,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             "cluster {name}: {nodes} nodes run; `weft status --name {name}` shows them, \
              `weft down --name {name}` or Ctrl-C ends them"
         ));
+        notify::ready(&format!("{nodes} nodes of cluster {name} run"));
         if watch(&launched, &wakes, output) == Watched::Displaced {
             let error = launched.displaced();
             launched.stop().map_err(Failure::new)?;
             return Err(Failure::new(error));
         }
     }
+    notify::stopping();
     launched.stop().map_err(Failure::new)?;
     let object = json!({ "ok": true, "name": name, "nodes": nodes });
     output.finish(&object, &format!("cluster {name}: ended\n"));
@@ -153,7 +156,9 @@ fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
 /// Reports what happens to the nodes until a signal comes or all have ended in order.
 fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched {
     let mut nodes = vec![Process::Lives; launched.cluster().nodes];
+    let mut watchdog = Watchdog::of_unit();
     while nodes.iter().any(|node| *node != Process::Left) && wakes.try_recv().is_err() {
+        watchdog.quiet();
         let (rank, now, what) = match launched.next_notice(LOOK_EVERY) {
             Ok(Notice::Ended { rank, status }) if status.success() => {
                 (rank, Process::Left, "has ended".to_owned())

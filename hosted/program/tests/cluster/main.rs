@@ -23,6 +23,7 @@
 //!   evidence   conclusions outlive the node that drew them
 //!   faults     what is broken by order
 //!   isolation  nodes that are isolated by order, and released
+//!   metrics    what scrapers read of a node
 //!   load       clients that pipeline, do not read, or only take a place
 //!   peers      strangers at the socket where nodes meet
 //!   scripted   recovery by a script
@@ -33,6 +34,7 @@
 //!   task_lives and what becomes of them when their node dies
 //!   tensors    files of tensors between nodes
 //!   timing     single values of the timing profile
+//!   unit       what the unit of the package starts, and what systemd hears of it
 //!   watch      those who only watch
 //!      │
 //!   place      one test's own runtime directory, and every process that was started in it
@@ -63,6 +65,7 @@ mod isolation;
 mod ledger;
 mod limits;
 mod load;
+mod metrics;
 mod parallel;
 mod partition;
 mod peers;
@@ -85,6 +88,7 @@ mod tasks;
 mod tensors;
 mod timing;
 mod torso;
+mod unit;
 mod watch;
 
 use std::time::Duration;

@@ -82,6 +82,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 recovery: if is_strange { strange_recovery() } else { Recovery::default() },
                 verbs: Verbs { devices, ..Verbs::default() },
                 network: Network { addresses, discovery: None, key: key.map(PathBuf::from) },
+                metrics: Metrics { port: if is_strange { 65_504 } else { 0 } },
             }
         },
     )

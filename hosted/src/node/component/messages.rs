@@ -112,7 +112,7 @@ impl Component {
         if self.events.has_finished(Peer(to.0)) {
             return Err(PutError::Finished);
         }
-        self.own_puts.stage(&mut self.endpoint, Peer(to.0), payload)
+        self.own_puts.stage(&mut self.endpoint, Peer(to.0), payload, self.passed_ns)
     }
 
     pub(crate) fn unput(&mut self, to: Rank) -> usize {
@@ -149,6 +149,7 @@ impl Component {
                     BroadcastError::TooLong { limit: usize::from(sizes.message_len()) }
                 }
             })?;
+        self.casts.followed().note_staged(seq, self.passed_ns);
         // It is delivered at its origin once it is staged.
         while broadcast.take_from(fabric, me).is_some() {}
         Ok(seq)

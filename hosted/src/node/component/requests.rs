@@ -29,7 +29,7 @@ impl Component {
         }
         let answer = match what {
             Want::Put { to, messages, timeout_ms } => {
-                let job = PutJob::new(ticket, messages, deadline(timeout_ms));
+                let job = PutJob::new(ticket, messages, now_ns, deadline(timeout_ms));
                 self.puts.begin(to, job)
             }
             Want::Take { max, timeout_ms } => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Component;
 use crate::clock::now_ns;
-use crate::node::control::{CounterStatus, NodeState, NodeStatus};
+use crate::node::control::{CounterStatus, Latency, NodeState, NodeStatus};
 
 impl Component {
     fn broadcast_unfit(&mut self) -> u64 {
@@ -22,14 +22,17 @@ impl Component {
             incarnation: self.endpoint.incarnation().0,
             restarts: 0,
             supervisor_pid: 0,
+            since_unix_ms: 0,
             component_pid: None,
             last_recovery_us: None,
+            recovery: Latency::default(),
             cut: Vec::new(),
             peers: Vec::new(),
             tasks: Vec::new(),
             hooks: None,
             dirnet: self.dirnet.as_ref().map(|dirnet| dirnet.status(left)),
             counters: Some(CounterStatus {
+                since_unix_ms: self.since_unix_ms,
                 put: counters.put,
                 full: counters.full,
                 tickets_unknown: counters.tickets_unknown,
@@ -44,6 +47,8 @@ impl Component {
                 longest_stall_us: counters.mailbox.longest_stall.as_micros(),
                 lane_failures: counters.lane_failures,
                 broadcast_unfit: self.broadcast_unfit(),
+                put_latency: self.own_puts.latency().plus(self.puts.latency()),
+                broadcast_latency: *self.casts.followed().latency(),
             }),
             holders,
             form: self.cluster.neb.form,

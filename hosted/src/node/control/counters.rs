@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::latency::Latency;
+
 /// The counters of a component since its start (MB-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterStatus {
+    /// When the component began to count: milliseconds since 1970.
+    pub since_unix_ms: u64,
     /// Messages put into other mailboxes.
     pub put: u64,
     /// Puts that found a mailbox full.
@@ -35,4 +39,11 @@ pub struct CounterStatus {
     /// Slots in the own broadcast memory that hold garbage where a message is due; they are never
     /// delivered.
     pub broadcast_unfit: u64,
+    /// From the acceptance of a batch of messages to the moment when all of it is known to be in
+    /// the owner's memory, waits at a full mailbox included, as exactly as the passes of the loop
+    /// follow each other.
+    pub put_latency: Latency,
+    /// From a broadcast to the moment when every node is known to have received it; one broadcast
+    /// at a time is followed.
+    pub broadcast_latency: Latency,
 }

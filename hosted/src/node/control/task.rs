@@ -38,6 +38,10 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Waiting, Self::Killed, Self::Isolated, Self::Faulty, Self::Finished];
+
     /// The name for people and scripts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -335,7 +335,9 @@ impl Supervisor {
         if self.is_greeted()
             && let Some(lost_at) = self.lost_at_ns.take()
         {
-            self.last_recovery_us = Some((now_ns() - lost_at) / 1_000);
+            let now_ns = now_ns();
+            self.last_recovery_us = Some((now_ns - lost_at) / 1_000);
+            self.recovery.record(lost_at, now_ns);
             let incarnation = self.component.as_ref().map_or(0, |own| own.incarnation.0);
             self.note(self.rank, What::Running { incarnation });
         }

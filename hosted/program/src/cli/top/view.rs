@@ -137,8 +137,8 @@ mod tests {
 
     use super::*;
     use weft::node::control::{
-        CounterStatus, DirNetStatus, GroupStatus, PeerStatus, RootStatus, TaskError, TaskFault,
-        TaskStatus, TimingStatus, ViewStatus,
+        CounterStatus, DirNetStatus, GroupStatus, Latency, PeerStatus, RootStatus, TaskError,
+        TaskFault, TaskStatus, TimingStatus, ViewStatus,
     };
 
     /// A node that runs and has put so many messages, with one task that failed.
@@ -159,8 +159,10 @@ mod tests {
             incarnation: 7,
             restarts: 6,
             supervisor_pid: 1,
+            since_unix_ms: 0,
             component_pid: Some(4711),
             last_recovery_us: None,
+            recovery: Latency::default(),
             cut: Vec::new(),
             peers: vec![PeerStatus { rank: 1, incarnation: None, joined: false }],
             tasks: vec![task],
