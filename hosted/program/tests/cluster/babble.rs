@@ -65,7 +65,7 @@ fn a_datagram_that_nobody_can_take_is_counted_and_shown() {
         datagrams.send(Peer(0), &Datagram { to: DatagramPort::Component, bytes });
     }
     eventually("each is counted", || look().refused_by_supervisor.get("not-entered") == Some(&3));
-    let shown = place.weft("status --name t").done();
+    let shown = place.weft("status --verbose --name t").done();
     assert!(shown.contains("not-entered 3 (supervisor)"), "{shown}");
 }
 
@@ -97,7 +97,7 @@ fn what_is_no_frame_is_counted_by_reason_and_shown() {
         let by_component = status.dirnet.map(|dirnet| counts(&dirnet.refused));
         by_component == Some((7, Some(4))) && counts(&status.refused_by_task) == (7, Some(4))
     });
-    let shown = place.weft("status --name t").done();
+    let shown = place.weft("status --verbose --name t").done();
     for said in ["frame-length 4,", "frame-length 4 (I'm-Alive Task)"] {
         assert!(shown.contains(said), "people are shown it, too: {shown}");
     }
