@@ -11,6 +11,8 @@
 //! | `wire_slot` `wire_cell` `wire_broadcast` | what a peer left in memory |
 //! | `wire_group` | a frame of a group, or the entry of a message |
 //! | `wire_rendezvous` `tensor_key` | a message of the rendezvous, and the name in it |
+//! | `rendezvous_ops` | messages of one member into two that exchange tensors |
+//! | `npy_header` `safetensors_file` | a file of tensors |
 //! | `group_frames` | frames of one member of a group, and what the others do |
 //! | `endpoint_ops` | operations of two endpoints and a liar |
 //! | `dirnet_ops` | what others say to a component and an I'm-Alive Task |
@@ -43,11 +45,14 @@ pub mod mailbox_attach;
 pub mod neb_proof;
 pub mod neb_regions;
 pub mod network_words;
+pub mod npy_header;
 pub mod pair_end;
+pub mod rendezvous_ops;
 pub mod rl_facts;
 pub mod rl_image;
 pub mod rl_scenario;
 pub mod rl_source;
+pub mod safetensors_file;
 pub mod saved_notes;
 pub mod tensor_key;
 pub mod wheel_ops;
@@ -75,11 +80,14 @@ pub const TARGETS: &[Target] = &[
     ("neb_proof", neb_proof::run),
     ("neb_regions", neb_regions::run),
     ("network_words", network_words::run),
+    ("npy_header", npy_header::run),
     ("pair_end", pair_end::run),
+    ("rendezvous_ops", rendezvous_ops::run),
     ("rl_facts", rl_facts::run),
     ("rl_image", rl_image::run),
     ("rl_scenario", rl_scenario::run),
     ("rl_source", rl_source::run),
+    ("safetensors_file", safetensors_file::run),
     ("saved_notes", saved_notes::run),
     ("tensor_key", tensor_key::run),
     ("wheel_ops", wheel_ops::run),

@@ -1,5 +1,7 @@
 //! Tensors as what they hold: elements of one type, in row-major order.
 
+pub mod file;
+
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

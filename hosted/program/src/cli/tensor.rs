@@ -19,8 +19,8 @@ pub(super) use steps::{Arguments as StepsArguments, run as steps};
 use std::path::Path;
 
 use super::failure::Failure;
-use crate::tensor_file::TensorFileError;
 use weft::explain::Explain as _;
+use weft::tensor::file::TensorFileError;
 
 /// The name under which the header of a file of many tensors travels.
 const MANIFEST: &str = "__manifest__";

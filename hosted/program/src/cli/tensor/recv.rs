@@ -16,12 +16,12 @@ use crate::cli::cluster_choice::{ClusterChoice, Running, seconds};
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::tensor_file::{Entry, Kind, npy, safetensors};
 use weft::client::{Client, ClientError, ReceivedTensor};
 use weft::core::ids::Rank;
 use weft::core::rendezvous::Shape;
 use weft::explain::Code;
 use weft::node::control::{Refused, TensorRefused};
+use weft::tensor::file::{Entry, Kind, npy, safetensors};
 use weft::tensor::{SealedTensor, ShapeText, TensorName};
 
 /// The most values that are held until the file is whole.

@@ -9,11 +9,11 @@ use super::{MANIFEST, of_file};
 use crate::cli::cluster_choice::{ClusterChoice, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::tensor_file::{Kind, TensorFile};
 use weft::client::{Client, SendUntil};
 use weft::core::ids::{Peer, Rank};
 use weft::core::rendezvous::{Dtype, Key};
 use weft::explain::Code;
+use weft::tensor::file::{Kind, TensorFile};
 use weft::tensor::{SealedTensor, TensorName, TensorView};
 
 /// Arguments of `weft send`.

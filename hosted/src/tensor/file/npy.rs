@@ -7,11 +7,10 @@
 //! The header is a dict of Python with exactly three entries. What is written is what numpy 2
 //! writes, byte for byte.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 
-use weft::core::rendezvous::{Dtype, Shape};
-use weft::tensor::dtype_name;
+use crate::tensor::dtype_name;
+use weft_core::rendezvous::{Dtype, Shape};
 
 use super::{Entry, TensorFileError, read_header};
 
@@ -78,7 +77,7 @@ impl HeaderError {
 }
 
 /// Reads the header of a file of `len` bytes.
-pub(super) fn read(file: &mut File, len: u64) -> Result<Entry, TensorFileError> {
+pub fn read(file: &mut impl Read, len: u64) -> Result<Entry, TensorFileError> {
     let mut start = [0; 8];
     if len < 10 {
         return Err(TensorFileError::Magic);

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use weft::explain::{Code, Explain as _};
+use crate::explain::{Code, Explain as _};
 
 use super::*;
 use crate::scratch::Scratch;
 
 fn files() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("program/tests/files")
 }
 
 /// The files of Python with this ending.

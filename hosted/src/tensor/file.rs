@@ -12,14 +12,14 @@ pub mod npy;
 pub mod safetensors;
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use weft::core::rendezvous::{BadShape, Shape};
-use weft::explain::{Code, Explain};
-use weft::regular_file;
-use weft::shm::{SealedDraft, SegmentError};
-use weft::tensor::SealedTensor;
+use super::SealedTensor;
+use crate::explain::{Code, Explain};
+use crate::regular_file;
+use crate::shm::{SealedDraft, SegmentError};
+use weft_core::rendezvous::{BadShape, Shape};
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -207,7 +207,7 @@ impl TensorFile {
 
 /// Reads a header of `len` bytes, which is at most `limit` and lies within a file of `file_len`.
 fn read_header(
-    file: &mut File,
+    file: &mut impl Read,
     (at, len): (u64, u64),
     (limit, file_len): (u64, u64),
 ) -> Result<Vec<u8>, TensorFileError> {

@@ -7,14 +7,13 @@
 //! The crate of its makers checks it: offsets that begin with 0, without holes or overlaps, each
 //! as long as its shape says. It takes the last of two tensors with one name; here that is refused.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 
+use crate::tensor::dtype_name;
 use safetensors::tensor::{Dtype as FileDtype, Metadata, TensorInfo};
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use weft::core::rendezvous::{Dtype, Shape};
-use weft::tensor::dtype_name;
+use weft_core::rendezvous::{Dtype, Shape};
 
 use super::{Entry, TensorFileError, read_header};
 
@@ -43,7 +42,7 @@ const DTYPES: [(Dtype, FileDtype); 16] = [
 ];
 
 /// Reads the header of a file of `len` bytes: itself, and the tensors in the order of their bytes.
-pub(super) fn read(file: &mut File, len: u64) -> Result<(Vec<u8>, Vec<Entry>), TensorFileError> {
+pub fn read(file: &mut impl Read, len: u64) -> Result<(Vec<u8>, Vec<Entry>), TensorFileError> {
     if len < LEN_LEN {
         return Err(TensorFileError::Length { expected: LEN_LEN, found: len });
     }
