@@ -11,8 +11,8 @@
 //!   15       the third is removed
 //! ```
 //!
-//! Nobody panics. Whatever the third says, a value that comes from the other member was sent by it
-//! under that name, and each receive ends once and returns its memory once. At last the third is
+//! No member panics. Whatever the third says, a value that comes from the other member was sent by
+//! it under that name, and each receive ends once and returns its memory once. At last the third is
 //! removed and all deadlines pass: nothing is left.
 
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 //! Tensors as what they hold: elements of one type, in row-major order.
 
+#[cfg(feature = "tensor-files")]
 pub mod file;
 
 use std::io::Write;

@@ -6,12 +6,8 @@ pub mod cli;
 mod conform;
 pub mod demo;
 pub mod doctor;
-<<<<<<< HEAD
 mod metrics;
 mod notify;
-pub mod tensor_file;
-=======
->>>>>>> 4528a21 (Files of tensors are read in the library, where fuzz targets reach them; fuzz targets of the rendezvous, of .npy headers and of safetensors files)
 pub mod transfer;
 
 #[cfg(test)]
