@@ -126,8 +126,9 @@ fn json_has_every_byte_of_what_was_consumed() {
 fn who_stops_reading_is_named_to_the_operator_and_to_the_sender() {
     let place = Place::new();
     let (_up, nodes) = up_holding(&place, 0);
-    let (paused, _output) = paused_get(&place, 4000);
+    // First: as they come, the reader would take them one by one.
     place.weft_with("put --name t --from 0 --to 1", &long_lines(0..20)).done();
+    let (paused, _output) = paused_get(&place, 4000);
     eventually("it holds what the pipe has no room for", || {
         holders(&nodes).iter().any(|holder| holder.messages > 1 && holder.held_ms > 0)
     });
