@@ -90,7 +90,7 @@ pub(super) struct Arguments {
     /// With --mutants: of a bug that the explorer must miss, walk at most so many states of each
     /// configuration.
     #[cfg(feature = "mutants")]
-    #[arg(long, value_name = "COUNT", requires = "mutants", default_value_t = 20_000)]
+    #[arg(long, value_name = "COUNT", requires = "mutants", default_value_t = 4_000)]
     missed_states: u64,
 
     /// At most so many orders for each peer.
