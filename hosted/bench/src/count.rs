@@ -72,13 +72,16 @@ pub struct CountedRow {
     pub instructions: f64,
 }
 
-/// What a message of 8 bytes may take in an optimized build, alone and in batches, and an idle
-/// poll: a tenth above what they take today. Lower it with what you save.
-const RATCHET: [(CountedWhat, bool, f64); 3] = [
-    (CountedWhat::PutTake, true, 3_250.0),
-    (CountedWhat::PutTake, false, 840.0),
-    (CountedWhat::PollIdle, true, 395.0),
+/// What a message of 8 bytes may take, alone and in batches, and an idle poll: in a release, and in
+/// the profile `sim`, which ci/test has built. A tenth above what they take today. Lower it with
+/// what you save.
+const RATCHET: [(CountedWhat, bool, [f64; 2]); 3] = [
+    (CountedWhat::PutTake, true, [3_250.0, 4_480.0]),
+    (CountedWhat::PutTake, false, [840.0, 1_300.0]),
+    (CountedWhat::PollIdle, true, [395.0, 560.0]),
 ];
+/// A build that takes so many times what it may is not optimized.
+const UNOPTIMIZED: f64 = 3.0;
 
 /// What was counted.
 #[derive(Clone, Debug, Serialize)]
@@ -117,7 +120,8 @@ pub fn count(messages: u64) -> Result<CountReport, BenchError> {
     Ok(CountReport { rows, verdicts })
 }
 
-fn judge((what, alone, most): (CountedWhat, bool, f64), rows: &[CountedRow]) -> Verdict {
+fn judge((what, alone, limits): (CountedWhat, bool, [f64; 2]), rows: &[CountedRow]) -> Verdict {
+    let most = limits[usize::from(cfg!(debug_assertions))];
     let name = match (what, alone) {
         (CountedWhat::PollIdle, _) => "an idle poll",
         (CountedWhat::PutTake, true) => "8 bytes put and taken alone",
@@ -127,7 +131,7 @@ fn judge((what, alone, most): (CountedWhat, bool, f64), rows: &[CountedRow]) -> 
     let aim = format!("{name}: at most {most:.0} instructions");
     let Some(row) = rows.iter().find(is_it) else { return Verdict::unmeasured(aim) };
     let found = format!("{:.1}", row.instructions);
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && row.instructions > UNOPTIMIZED * most {
         return Verdict { aim, reached: None, found: found + ", and the build is not optimized" };
     }
     Verdict { aim, reached: Some(row.instructions <= most), found }
