@@ -1,6 +1,7 @@
 //! Members over the loopback fabric.
 
 mod calls;
+mod returns;
 
 use std::vec;
 use std::vec::Vec;

@@ -105,7 +105,7 @@ impl Member {
     /// The group of that name in the cluster file. Poll the member to make it progress.
     ///
     /// # Errors
-    /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`], [`GroupError::Left`].
+    /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`].
     pub fn group(&mut self, name: &str) -> Result<Group<'_>, GroupError> {
         Group::of(&mut self.component, name)
     }

@@ -1,7 +1,7 @@
 //! The consumer: messages of each root in order, in place.
 
 use super::super::closing::Ending;
-use super::super::mutants::OVERTAKEN;
+use super::super::mutants::{OVERTAKEN, PASSED_DELIVERED};
 use super::super::note::Position;
 use super::super::outcome::{Chunk, Delivery, Receipt, UnknownReceipt};
 use super::super::seats::Grank;
@@ -66,6 +66,9 @@ impl<const PEERS: usize> Stream<PEERS> {
                 let len = u32::try_from(entry.len).unwrap_or(0);
                 Some(self.chunk(&entry, (0, at, len), true))
             }
+            EntryKind::Long if seq == self.note.passed && !PASSED_DELIVERED.is_planted() => {
+                self.pass_over(fabric, &entry).then(|| self.next_delivery(fabric, members))?
+            }
             EntryKind::Long => self.next_block(fabric, members, &entry),
             // Waits for the all-gather that it belongs to.
             EntryKind::Gather => None,
@@ -76,6 +79,22 @@ impl<const PEERS: usize> Stream<PEERS> {
                 self.next_delivery(fabric, members)
             }
         }
+    }
+
+    /// Skips what is held of the message in whose middle this member began; whether all is skipped.
+    fn pass_over(&mut self, fabric: &impl Fabric, entry: &Entry) -> bool {
+        let end = self.end_of(fabric, entry);
+        while self.handed.blocks < end && self.note.blocks.contains(self.handed.blocks) {
+            self.handed.blocks += 1;
+        }
+        let is_over = self.handed.blocks >= end;
+        if is_over {
+            self.handed.entries = entry.seq;
+        }
+        if self.handed > self.note.released {
+            self.settle(fabric);
+        }
+        is_over
     }
 
     fn next_block(
@@ -130,7 +149,8 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// then the end.
     fn next_ending(&mut self, fabric: &impl Fabric, seq: u64) -> Option<Delivery> {
         let begun = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
-        let is_begun = begun.is_some_and(|entry| self.handed.blocks > entry.first);
+        let is_begun =
+            begun.is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed);
         let root: Grank = self.root;
         let closing = self.closing.as_mut().filter(|closing| closing.is_closed)?;
         match closing.ending {

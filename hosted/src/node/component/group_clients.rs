@@ -60,6 +60,8 @@ struct Turn {
 struct Reader {
     client: u64,
     process: u32,
+    /// It was given a part of what the member has sent.
+    has_begun: bool,
 }
 
 /// The requests of clients about groups.
@@ -122,7 +124,6 @@ impl Attempt {
             GroupError::ValueTooLong { limit } => {
                 Self::refused(GroupRefused::TooLong { limit: u64::from(limit) })
             }
-            GroupError::Left => Self::refused(GroupRefused::Left),
             GroupError::UnknownGroup
             | GroupError::NotAMember
             | GroupError::NotBegun
@@ -155,7 +156,6 @@ impl Component {
                 Err(refused) => Refused::Group(refused),
             },
             Err(GroupError::NotAMember) => self.no_member(name, self.rank()),
-            Err(GroupError::Left) => Refused::Group(GroupRefused::Left),
             Err(_) => {
                 let groups = self.groups.iter().map(|group| group.name.clone()).collect();
                 Refused::Group(GroupRefused::Unknown { groups })
@@ -237,7 +237,8 @@ impl Component {
                 self.try_send(job, *tag, *topology, then)
             }
             GroupWant::Receive { root, process, done } => {
-                let reader = Reader { client: job.ticket.client, process: *process };
+                let client = job.ticket.client;
+                let reader = Reader { client, process: *process, has_begun: false };
                 self.try_receive(job.id, root.map(Rank), reader, *done)
             }
             // The memory is the supervisor's.
@@ -341,6 +342,7 @@ impl Component {
     }
 
     /// What `reader` is given next, which stays.
+<<<<<<< ours
     fn group_for(
         &mut self,
         id: GroupId,
@@ -367,6 +369,40 @@ impl Component {
             if let Some(received) = self.next_of(id, grank, root.is_some()) {
                 self.group_clients.readers.insert((id, of), reader);
                 return Some(received);
+=======
+    fn group_for(&mut self, id: GroupId, root: Option<Rank>, reader: Reader) -> Option<Delivery> {
+        let (mut looked, live) = (0, self.endpoint.groups()?.0.live(id));
+        let members = self.groups[usize::from(id.0)].members.clone();
+        let is_back = |it: &Delivery| {
+            let rank = members.get(root_of(it).index());
+            let is_lost = matches!(it, Delivery::RootLost { .. });
+            is_lost && rank.is_some_and(|rank| live.contains(Peer(rank.0)))
+        };
+        loop {
+            while let Some(delivery) = self.groups[usize::from(id.0)].due.get(looked).copied() {
+                looked += 1;
+                let is_lost = matches!(delivery, Delivery::RootLost { .. });
+                let of = self.group_member(id, root_of(&delivery));
+                let is_wanted = root.map_or(!is_lost, |root| root == of);
+                let holder = self.group_clients.readers.get(&(id, of)).copied();
+                let is_own = holder.is_none_or(|it| it.client == reader.client);
+                let has_begun = holder.is_some_and(|it| it.has_begun);
+                if is_back(&delivery) && is_own {
+                    // It ends what came before it, and says nothing about what is sent now.
+                    looked -= 1;
+                    self.groups[usize::from(id.0)].due.remove(looked);
+                    self.group_clients.readers.remove(&(id, of));
+                    if is_wanted && has_begun {
+                        return Some(delivery);
+                    }
+                    continue;
+                }
+                if is_wanted && is_own {
+                    let has_begun = has_begun || matches!(delivery, Delivery::Chunk(_));
+                    self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
+                    return Some(delivery);
+                }
+>>>>>>> theirs
             }
         }
         None
@@ -426,11 +462,11 @@ impl Component {
             return status;
         }
         let Some((groups, _)) = self.endpoint.groups() else {
-            return GroupStatus { standing: GroupPart::Left, ..status };
+            return status;
         };
         let is_open = groups.is_open(id);
         status.standing = if is_open { GroupPart::Open } else { GroupPart::Opening };
-        let live = groups.live();
+        let live = groups.live(id);
         let removed = ranks.iter().filter(|rank| !live.contains(Peer(rank.0)));
         status.removed = removed.map(|rank| rank.0).collect();
         let cluster::Group { entries, blocks, .. } = self.cluster.group;

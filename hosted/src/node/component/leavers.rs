@@ -57,7 +57,7 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Whether this is the boot in which its node takes part in groups.
+/// Whether this is the boot in which its node takes part in the rendezvous.
 pub(super) fn is_first_boot(identity: &Identity) -> bool {
     identity.component.boot <= FIRST
 }
