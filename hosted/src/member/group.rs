@@ -126,7 +126,7 @@ impl<'m> Group<'m> {
     /// the cluster file says.
     ///
     /// # Errors
-    /// [`GroupError::Left`].
+    /// [`GroupError::UnknownGroup`]: not of a group that was found.
     pub fn set_topology(&mut self, topology: Topology) -> Result<(), GroupError> {
         self.component.group_set_topology(self.id, topology)
     }

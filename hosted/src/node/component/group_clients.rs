@@ -342,7 +342,6 @@ impl Component {
     }
 
     /// What `reader` is given next, which stays.
-<<<<<<< ours
     fn group_for(
         &mut self,
         id: GroupId,
@@ -350,6 +349,7 @@ impl Component {
         reader: Reader,
     ) -> Option<GroupReceived> {
         let (groups, fabric) = self.endpoint.groups()?;
+        let live = groups.live(id);
         let due = &mut self.groups[usize::from(id.0)].due;
         // No more than the windows hold: what is not released is handed out once.
         due.extend(std::iter::from_fn(|| groups.receive(fabric, id)));
@@ -361,51 +361,38 @@ impl Component {
         }
         for grank in granks {
             let of = self.group_member(id, grank);
-            let holder = self.group_clients.readers.get(&(id, of));
+            let holder = self.group_clients.readers.get(&(id, of)).copied();
             let is_wanted = root.is_none_or(|root| root == of);
             if !is_wanted || holder.is_some_and(|it| it.client != reader.client) {
                 continue;
             }
+            let mut has_begun = holder.is_some_and(|it| it.has_begun);
+            if live.contains(Peer(of.0))
+                && let Some(last) = self.take_end(id, grank)
+            {
+                // It ends what came before it, and says nothing about what is sent now.
+                self.group_clients.readers.remove(&(id, of));
+                if has_begun && root.is_some() {
+                    return Some(GroupReceived::RootLost { root: of.0, last });
+                }
+                has_begun = false;
+            }
             if let Some(received) = self.next_of(id, grank, root.is_some()) {
-                self.group_clients.readers.insert((id, of), reader);
+                has_begun |= matches!(received, GroupReceived::Run(_));
+                self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
                 return Some(received);
-=======
-    fn group_for(&mut self, id: GroupId, root: Option<Rank>, reader: Reader) -> Option<Delivery> {
-        let (mut looked, live) = (0, self.endpoint.groups()?.0.live(id));
-        let members = self.groups[usize::from(id.0)].members.clone();
-        let is_back = |it: &Delivery| {
-            let rank = members.get(root_of(it).index());
-            let is_lost = matches!(it, Delivery::RootLost { .. });
-            is_lost && rank.is_some_and(|rank| live.contains(Peer(rank.0)))
-        };
-        loop {
-            while let Some(delivery) = self.groups[usize::from(id.0)].due.get(looked).copied() {
-                looked += 1;
-                let is_lost = matches!(delivery, Delivery::RootLost { .. });
-                let of = self.group_member(id, root_of(&delivery));
-                let is_wanted = root.map_or(!is_lost, |root| root == of);
-                let holder = self.group_clients.readers.get(&(id, of)).copied();
-                let is_own = holder.is_none_or(|it| it.client == reader.client);
-                let has_begun = holder.is_some_and(|it| it.has_begun);
-                if is_back(&delivery) && is_own {
-                    // It ends what came before it, and says nothing about what is sent now.
-                    looked -= 1;
-                    self.groups[usize::from(id.0)].due.remove(looked);
-                    self.group_clients.readers.remove(&(id, of));
-                    if is_wanted && has_begun {
-                        return Some(delivery);
-                    }
-                    continue;
-                }
-                if is_wanted && is_own {
-                    let has_begun = has_begun || matches!(delivery, Delivery::Chunk(_));
-                    self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
-                    return Some(delivery);
-                }
->>>>>>> theirs
             }
         }
         None
+    }
+
+    /// The last message before the end of `grank`, if that is due next: it is due no more.
+    fn take_end(&mut self, id: GroupId, grank: Grank) -> Option<u64> {
+        let due = &mut self.groups[usize::from(id.0)].due;
+        let at = due.iter().position(|delivery| root_of(delivery) == grank)?;
+        let Delivery::RootLost { last, .. } = due[at] else { return None };
+        due.remove(at);
+        Some(last)
     }
 
     /// What comes next of the member `grank`: a message once it is whole, if the window holds it.

@@ -1,7 +1,7 @@
 //! What the program of a member does with its groups, straight on the endpoint.
 //!
-//! A boot is a life of its node in the groups: the others remove the boot before by decision, or
-//! when they admit the next ([`super::leavers`]), and count that one.
+//! Each boot of a node is an epoch of its member of the groups: the others remove the boot before by
+//! decision, or when they admit the next ([`super::leavers`]), and count that one.
 
 use std::collections::VecDeque;
 
@@ -99,7 +99,7 @@ pub(super) fn begin(
     let incarnation = endpoint.incarnation();
     let fabric = endpoint.fabric();
     let groups = Groups::<PEERS, GROUPS>::new(fabric, sizes, at, incarnation);
-    let mut groups = Box::new(groups.in_life(boot));
+    let mut groups = Box::new(groups.in_epoch(boot));
     let me = fabric.me();
     let ours = (0..).map(GroupId).zip(own).filter(|(_, it)| it.grank(Rank(me.0)).is_some());
     for (id, group) in ours {
