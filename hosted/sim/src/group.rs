@@ -295,7 +295,6 @@ impl Protocol for Groupings {
         let binding: Vec<_> = binding.collect();
         for node in &binding {
             if let Some(what) = node.unfinished(self) {
-                dump(&binding); // TEMP
                 return Err(Violation::new("liveness", what));
             }
         }
@@ -333,12 +332,4 @@ impl Groupings {
         }
         Ok(())
     }
-}
-
-pub static DUMP: std::sync::Mutex<(bool, u64, String)> = std::sync::Mutex::new((false, 0, String::new())); // TEMP
-fn dump(nodes: &[&GroupNode]) { // TEMP
-    let mut d = DUMP.lock().unwrap();
-    if !d.0 { return; }
-    d.1 += 1;
-    if d.1 % 2000 == 1 { d.2 = nodes.iter().map(|n| format!("DUMP {n:?}\n")).collect(); }
 }
