@@ -38,13 +38,15 @@ pub(super) struct Closing {
     pub(super) end: Option<Position>,
     /// Everything up to the end is held.
     pub(super) is_closed: bool,
+    /// No other member asks for anything of this epoch any more.
+    pub(super) is_settled: bool,
     pub(super) ending: Ending,
 }
 
 impl Closing {
     /// Of a stream that was closed before, whose last message ends there.
     pub(super) const fn closed(end: Position, ending: Ending) -> Self {
-        Self { own: None, end: Some(end), is_closed: true, ending }
+        Self { own: None, end: Some(end), is_closed: true, is_settled: false, ending }
     }
 
     /// The members have changed: all report again where the stream is not closed.
@@ -64,9 +66,12 @@ impl<const PEERS: usize> Reports<PEERS> {
         Self([None; PEERS])
     }
 
-    /// The first report of a round stands.
+    /// The first report of a round stands, and one about a later epoch answers for the earlier.
     pub(super) fn handle(&mut self, grank: Grank, epoch: u32, report: Report) {
         let place = &mut self.0[grank.index()];
+        if place.is_some_and(|(before, _)| before > epoch) {
+            return;
+        }
         let of = |epoch: u32, report: Report| (epoch, report.epochs, report.footing);
         if place.is_none_or(|(before, it)| of(before, it) != of(epoch, report)) {
             *place = Some((epoch, report));
@@ -104,6 +109,15 @@ impl<const PEERS: usize> Reports<PEERS> {
     pub(super) fn is_settled(&self, epoch: u32, members: &Members) -> bool {
         let is_past = |report: Report| report.footing != Footing::Frozen;
         others(members).all(|grank| self.of(grank, epoch).is_some_and(is_past))
+    }
+
+    /// Whether all other live members have removed the epochs up to `epoch` of the root, and need
+    /// nothing of them any more: each counts the next as soon as it is connected to that.
+    pub(super) fn are_past(&self, epoch: u32, members: &Members) -> bool {
+        let is_past = |(about, report): (u32, Report)| {
+            about == epoch && report.footing != Footing::Frozen
+        };
+        others(members).all(|grank| self.0[grank.index()].is_some_and(is_past))
     }
 
     /// The last message, as a member says that has closed the stream.

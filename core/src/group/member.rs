@@ -50,8 +50,6 @@ pub(super) struct Group<const PEERS: usize> {
     agree_due: u64,
     said: [Said; PEERS],
     welcome_due: u64,
-    /// The last epoch of each member that a decision has removed.
-    out: [u32; PEERS],
     /// This member has come back, and takes nothing yet.
     pub(super) is_fresh: bool,
     /// All live members have, at least once.
@@ -119,7 +117,6 @@ impl<const PEERS: usize> Group<PEERS> {
             agree_due: u64::MAX >> (64 - count) & !me.bit(),
             said: [Said::default(); PEERS],
             welcome_due: 0,
-            out: [0; PEERS],
             is_fresh,
             is_open: false,
             streams,
@@ -187,10 +184,12 @@ impl<const PEERS: usize> Group<PEERS> {
         let Some(grank) = self.grank(peer).filter(|grank| *grank != self.members.me) else {
             return;
         };
-        let out = &mut self.out[grank.index()];
-        *out = last.0.max(*out);
-        let is_earlier = self.streams[grank.index()].note.counted > last.0;
-        if is_earlier {
+        let every = self.members.all() & !self.members.me.bit();
+        let stream = &mut self.streams[grank.index()];
+        if last.0 > stream.out {
+            (stream.out, stream.report_due) = (last.0, every);
+        }
+        if stream.note.counted > last.0 {
             return;
         }
         self.handle_connection(peer);

@@ -70,6 +70,12 @@ pub(super) const UNSETTLED_COUNTED: Mutant = group("G31-unsettled-counted", "liv
 pub(super) const TURNED_EARLY: Mutant = group("G32-turned-early", "agreement");
 /// G33: of the message in whose middle a member begins, the rest is delivered.
 pub(super) const PASSED_DELIVERED: Mutant = group("G33-passed-delivered", "order");
+/// G34: one that has no part in the epochs before counts a member while others still close those.
+pub(super) const COUNTED_ALONE: Mutant = group("G34-counted-alone", "liveness");
+/// G35: a successor that once asked for entries which have left the window is sent none.
+pub(super) const OLD_CURSOR: Mutant = group("G35-old-cursor", "liveness");
+/// G36: blocks are read by a plan that was made for fewer members than are live.
+pub(super) const OTHER_PLAN: Mutant = group("G36-other-plan", "liveness");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -105,4 +111,7 @@ pub const MUTANTS: &[Mutant] = &[
     UNSETTLED_COUNTED,
     TURNED_EARLY,
     PASSED_DELIVERED,
+    COUNTED_ALONE,
+    OLD_CURSOR,
+    OTHER_PLAN,
 ];

@@ -3,8 +3,8 @@
 use super::closing::{Closing, Ending, Reports};
 use super::config::Window;
 use super::mutants::{
-    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED, READERS_STAY,
-    REUSED_BEFORE_STABLE, TURNED_EARLY,
+    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, COUNTED_ALONE, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED,
+    READERS_STAY, REUSED_BEFORE_STABLE, TURNED_EARLY,
 };
 use super::note::{Note, Position, State};
 use super::outcome::Standing;
@@ -109,6 +109,8 @@ pub(super) struct Stream<const PEERS: usize> {
     pub(super) is_unfinished: bool,
     pub(super) closing: Option<Closing>,
     pub(super) reports: Reports<PEERS>,
+    /// The last epoch of the root that a decision has removed.
+    pub(super) out: u32,
     /// Who must be sent the own report, and who an answer to theirs.
     pub(super) report_due: u64,
     pub(super) answer_due: u64,
@@ -147,14 +149,17 @@ impl<const PEERS: usize> Stream<PEERS> {
             is_unfinished: false,
             closing: None,
             reports: Reports::new(),
+            out: 0,
             report_due: 0,
             answer_due: 0,
         };
         if note.state == State::Closed {
             let end = Position { entries: note.end, blocks: note.blocks.base };
             // Of an epoch that this member has no part in, there is nothing to hand out.
-            let ending = if note.epoch == 0 { Ending::End } else { Ending::Nothing };
-            stream.closing = Some(Closing::closed(end, ending));
+            let is_absent = note.epoch == 0;
+            let ending = if is_absent { Ending::End } else { Ending::Nothing };
+            let closing = Closing::closed(end, ending);
+            stream.closing = Some(Closing { is_settled: is_absent, ..closing });
         }
         let oldest = note.entries.saturating_sub(window.entries());
         for seq in oldest + 1..=note.entries {
@@ -266,39 +271,62 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     /// Reports again, and to all: the members have changed, or this one has turned.
     pub(super) fn begin_round(&mut self, members: &Members) {
-        if self.is_led(members) || self.note.counted == 0 {
+        if self.is_led(members) {
             return;
         }
-        if self.is_turned() {
+        if self.is_turned() && self.note.counted > 0 {
             self.closing.get_or_insert_default().begin_round();
         }
         self.report_due = members.others();
     }
 
     /// What this member reports of the stream of a removed root, once it has completed its reads.
-    pub(super) fn report(&self, members: &Members) -> Option<Report> {
-        if self.is_led(members) || self.note.counted == 0 {
+    /// It names the epoch that the report is about.
+    pub(super) fn report(&self, members: &Members) -> Option<(u32, Report)> {
+        let Note { counted, .. } = self.note;
+        let past = (self.out, Report { footing: Footing::Absent, ..Report::default() });
+        if counted == 0 {
+            return (self.out > 0).then_some(past);
+        }
+        if self.is_led(members) {
             return None;
         }
         let epochs = members.epochs;
         if !self.is_turned() {
             // It has taken nothing of the epoch that was removed, and takes what others report.
-            return Some(Report { epochs, ..Report::default() });
+            return Some((counted, Report { epochs, ..Report::default() }));
         }
         let closing = self.closing.as_ref()?;
+        if closing.is_settled && self.out > counted && !COUNTED_ALONE.is_planted() {
+            return Some(past);
+        }
         if closing.is_closed {
             let held = Held { entries: self.note.end, blocks: self.note.blocks };
-            return Some(Report { held, epochs, footing: Footing::Closed });
+            return Some((counted, Report { held, epochs, footing: Footing::Closed }));
         }
-        closing.own
+        closing.own.map(|own| (counted, own))
+    }
+
+    /// All others may have closed what is closed here: from then on this member answers for all
+    /// epochs that are removed, those that it has never counted included.
+    pub(super) fn settle_closing(&mut self, members: &Members) {
+        let is_turned = self.is_turned();
+        let Some(closing) = self.closing.as_mut().filter(|it| it.is_closed && !it.is_settled) else {
+            return;
+        };
+        if is_turned && self.reports.is_settled(self.note.counted, members) {
+            closing.is_settled = true;
+            self.report_due = members.others();
+        }
     }
 
     /// The answer to the report of `to`, if that is on an epoch that this member takes no part in any
-    /// more, or will never take part in: those up to `out` are removed.
-    pub(super) fn answer(&self, to: Grank, out: u32) -> Option<(u32, Report)> {
-        let epoch = self.reports.epoch_of(to)?;
-        let is_absent = epoch < self.note.counted || epoch > self.note.counted && epoch <= out;
-        is_absent.then(|| (epoch, Report { footing: Footing::Absent, ..Report::default() }))
+    /// more, or will never take part in: it answers for all of those.
+    pub(super) fn answer(&self, to: Grank) -> Option<(u32, Report)> {
+        let (epoch, counted) = (self.reports.epoch_of(to)?, self.note.counted);
+        let is_absent = epoch < counted || epoch > counted && epoch <= self.out;
+        let last = if epoch < counted { counted - 1 } else { self.out };
+        is_absent.then(|| (last, Report { footing: Footing::Absent, ..Report::default() }))
     }
 
     /// Goes on to the epoch that is counted, once the consumer is done with the one before.

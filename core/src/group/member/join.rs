@@ -17,7 +17,7 @@
 //! none has stayed, those that are fresh begin together.
 
 use super::super::closing::{Closing, Ending};
-use super::super::mutants::{JOINED_EARLY, STARTS_AT_END, UNSETTLED_COUNTED};
+use super::super::mutants::{COUNTED_ALONE, JOINED_EARLY, STARTS_AT_END, UNSETTLED_COUNTED};
 use super::super::note::{Position, State};
 use super::super::outcome::Counters;
 use super::super::seats::Grank;
@@ -40,7 +40,7 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         let counted = self.streams[from.index()].note.counted;
         let is_counted = self.members.live & from.bit() != 0 && !self.is_fresh;
-        if head.epoch <= self.out[from.index()] || is_counted && head.epoch != counted {
+        if head.epoch <= self.streams[from.index()].out || is_counted && head.epoch != counted {
             // That epoch is over, or the one before is not known to be.
             counters.foreign_epochs += 1;
             return;
@@ -90,24 +90,29 @@ impl<const PEERS: usize> Group<PEERS> {
     }
 
     /// Counts members that have come back, once no live member needs anything of their earlier
-    /// epochs any more.
+    /// epochs any more, so that all count them within a moment.
     pub(super) fn count_returned(&mut self, fabric: &impl Fabric) {
         let members = self.members;
         let returned = self.agreed & !members.live;
         for grank in (0..members.count).map(Grank).filter(|it| returned & it.bit() != 0) {
+            let said = self.said[grank.index()].epoch;
             let stream = &self.streams[grank.index()];
-            let epoch = stream.note.counted;
-            let is_closed = stream.is_turned() && stream.closing.is_some_and(|it| it.is_closed);
-            let is_settled = epoch == 0
-                || stream.reports.is_settled(epoch, &self.members)
-                || UNSETTLED_COUNTED.is_planted();
-            if !is_closed || !is_settled {
+            let Some(closing) = stream.closing.filter(|it| it.is_closed && stream.is_turned())
+            else {
+                continue;
+            };
+            let is_settled = closing.is_settled || UNSETTLED_COUNTED.is_planted();
+            // Where the others still close an epoch that this member has no part in, they count
+            // the former members, and nothing is stable under these and those at a time.
+            let are_past = stream.reports.are_past(said - 1, &self.members)
+                || UNSETTLED_COUNTED.is_planted()
+                || COUNTED_ALONE.is_planted();
+            if !is_settled || !are_past {
                 continue;
             }
             // First: what this member welcomes it with is what the next incarnation goes on from.
             let window = self.own().window;
             self.own().note.store(fabric, &window);
-            let said = self.said[grank.index()].epoch;
             let stream = &mut self.streams[grank.index()];
             stream.note.counted = said;
             stream.note.store(fabric, &stream.window);
@@ -126,7 +131,7 @@ impl<const PEERS: usize> Group<PEERS> {
         for grank in others {
             let Said { fresh, live: theirs, .. } = self.said[grank.index()];
             if self.agreed & grank.bit() == 0 {
-                awaited |= if self.out[grank.index()] == 0 { grank.bit() } else { 0 };
+                awaited |= if self.streams[grank.index()].out == 0 { grank.bit() } else { 0 };
             } else if !fresh {
                 stayed |= theirs | grank.bit();
             }
@@ -194,6 +199,7 @@ impl<const PEERS: usize> Stream<PEERS> {
         self.begin(fabric, 0, Position::default());
         self.note.state = State::Closed;
         self.note.store(fabric, &self.window);
-        self.closing = Some(Closing::closed(Position::default(), Ending::End));
+        let closing = Closing::closed(Position::default(), Ending::End);
+        self.closing = Some(Closing { is_settled: true, ..closing });
     }
 }

@@ -1,7 +1,7 @@
 //! Reads: what is lacking is read from a member that holds it, and a stream whose root was removed
 //! is closed.
 
-use super::super::mutants::{EARLIER_COUNTED, HELD_EARLY, NOTED_EARLY, SECOND_READ};
+use super::super::mutants::{EARLIER_COUNTED, HELD_EARLY, NOTED_EARLY, OTHER_PLAN, SECOND_READ};
 use super::super::note::{Position, State};
 use super::super::outcome::Counters;
 use super::super::seats::{Grank, Seats};
@@ -43,6 +43,7 @@ impl<const PEERS: usize> Group<PEERS> {
         let reach = Reach { members: self.members, agreed: self.agreed, peers: &self.peers };
         let stream = &mut self.streams[root.index()];
         stream.turn(fabric, &reach.members);
+        stream.settle_closing(&reach.members);
         if !stream.is_led(&reach.members) {
             stream.close(fabric, reach, counters);
         } else if stream.note.state == State::Open {
@@ -112,13 +113,16 @@ impl<const PEERS: usize> Stream<PEERS> {
         is_out && !SECOND_READ.is_planted()
     }
 
-    /// From whom `block` can be read now: by the plan if this member is in it and all that it was
-    /// made for are live, or else from the nearest that holds it.
+    /// From whom `block` can be read now: by the plan if this member is in it and it was made for
+    /// those that are live, or else from the nearest that holds it.
     fn source(&mut self, entry: &Entry, block: u64, reach: Reach<'_>) -> Option<Grank> {
         let Reach { members, agreed, .. } = reach;
         let epoch = self.note.epoch;
+        // Among others the plan's source may announce to those alone who read by the present one.
+        let is_same = entry.members == members.live
+            || OTHER_PLAN.is_planted() && entry.members & !members.live == 0;
         let is_planned = self.closing.is_none()
-            && entry.members & !members.live == 0
+            && is_same
             && entry.members & members.me.bit() != 0
             && entry.seq != self.note.passed;
         let planned = match entry.spread {

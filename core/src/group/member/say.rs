@@ -1,7 +1,7 @@
 //! What this member says to the others. Everything is cumulative and due until it is sent, so a
 //! full lane costs a repetition and no copy.
 
-use super::super::mutants::UNANSWERED;
+use super::super::mutants::{OLD_CURSOR, UNANSWERED};
 use super::super::outcome::Counters;
 use super::super::seats::Grank;
 use super::super::stream::{Members, Stream};
@@ -48,7 +48,11 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         self.say_answers(&mut speech, to)?;
         // A fresh member says nothing else, and nothing is said to one that is not counted.
-        if self.is_fresh || members.live & bit == 0 {
+        if self.is_fresh {
+            let mut streams = self.roots_mut();
+            return streams.try_for_each(|it| it.say_report(&mut speech, to, &members));
+        }
+        if members.live & bit == 0 {
             return Ok(());
         }
         if self.welcome_due & bit != 0 {
@@ -93,12 +97,12 @@ impl<const PEERS: usize> Group<PEERS> {
         to: Grank,
     ) -> Result<(), SendError> {
         for root in (0..self.members.count).map(Grank) {
-            let (stream, out) = (&mut self.streams[root.index()], self.out[root.index()]);
+            let stream = &mut self.streams[root.index()];
             if stream.answer_due & to.bit() == 0 || UNANSWERED.is_planted() {
                 continue;
             }
             // One that this member may still count is answered once it does, or never will.
-            let Some((epoch, report)) = stream.answer(to, out) else { continue };
+            let Some((epoch, report)) = stream.answer(to) else { continue };
             speech.say(Head { epoch, ..stream.head }, Frame::Report(report))?;
             stream.answer_due &= !to.bit();
         }
@@ -116,8 +120,8 @@ impl<const PEERS: usize> Stream<PEERS> {
         if self.report_due & to.bit() == 0 {
             return Ok(());
         }
-        if let Some(report) = self.report(members) {
-            speech.say(Head { epoch: self.note.counted, ..self.head }, Frame::Report(report))?;
+        if let Some((epoch, report)) = self.report(members) {
+            speech.say(Head { epoch, ..self.head }, Frame::Report(report))?;
             self.report_due &= !to.bit();
         }
         Ok(())
@@ -158,7 +162,11 @@ impl<const PEERS: usize> Stream<PEERS> {
     ) -> Result<(), SendError> {
         let is_led = self.closing.is_none() && self.successors & to.bit() != 0;
         let epoch = self.note.epoch;
+        // What has left the window was released by all: the successor has it from another since.
+        let oldest = self.note.entries.saturating_sub(self.window.entries()) + 1;
+        let oldest = if OLD_CURSOR.is_planted() { 0 } else { oldest };
         while let Some((_, next)) = self.cursors[to.index()].filter(|it| is_led && it.0 == epoch) {
+            let next = next.max(oldest);
             let Some(entry) = self.entry(speech.fabric, next) else { break };
             let mut frame = [0; FRAME_LEN_MAX];
             frame[..HEAD_LEN].copy_from_slice(&self.head.encode());
