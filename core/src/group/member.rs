@@ -95,6 +95,7 @@ impl<const PEERS: usize> Group<PEERS> {
             let mut note = Note::attach(fabric, &window, short);
             note = match note {
                 _ if root == me.0 => own,
+                _ if is_fresh && !is_new => note.begin_pledged(),
                 _ if is_fresh => note.begin(0, Position::default()),
                 Note { counted: 0, state: State::Open, .. } => note.begin(FIRST, Position::default()),
                 _ if is_new => note.begin(FIRST, Position::default()),
@@ -226,6 +227,7 @@ impl<const PEERS: usize> Group<PEERS> {
             stream.begin_round(&members);
         }
         self.agree_due |= members.all() & !members.me.bit();
+        self.welcome_due |= members.all() & !members.me.bit();
         self.note_open();
     }
 

@@ -76,6 +76,10 @@ pub(super) const COUNTED_ALONE: Mutant = group("G34-counted-alone", "liveness");
 pub(super) const OLD_CURSOR: Mutant = group("G35-old-cursor", "liveness");
 /// G36: blocks are read by a plan that was made for fewer members than are live.
 pub(super) const OTHER_PLAN: Mutant = group("G36-other-plan", "liveness");
+/// G37: fresh members begin without one that may have begun with them.
+pub(super) const PLEDGE_FORGOTTEN: Mutant = group("G37-pledge-forgotten", "gather");
+/// G38: a welcome counts that was said before another member was removed.
+pub(super) const STALE_WELCOME: Mutant = group("G38-stale-welcome", "gather");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -114,4 +118,6 @@ pub const MUTANTS: &[Mutant] = &[
     COUNTED_ALONE,
     OLD_CURSOR,
     OTHER_PLAN,
+    PLEDGE_FORGOTTEN,
+    STALE_WELCOME,
 ];

@@ -3,8 +3,8 @@
 //! ```text
 //! byte  0       8      12      16      20       24        32     40     48        56
 //!       │ count │ list │ state │ epoch │ crc32c │ entries │ base │ mask │ released
-//!      64        68      72       80    88
-//!       │ counted │ fresh │ passed │ end │ 0
+//!      64        68      72       80    88        92
+//!       │ counted │ fresh │ passed │ end │ pledged │ 0
 //! ```
 //!
 //! Two cells are written in turn, the later count is valid: a component that ends while it writes
@@ -67,6 +67,9 @@ pub(super) struct Note {
     pub(super) counted: u32,
     /// Of the own stream: the member has come back, and takes nothing yet.
     pub(super) fresh: bool,
+    /// At a fresh member: the last epoch of the root that it has said it counts, so that the root
+    /// may have begun with it; 0 if there is none.
+    pub(super) pledged: u32,
     pub(super) state: State,
     /// Messages held without a gap.
     pub(super) entries: u64,
@@ -103,6 +106,7 @@ impl Note {
             epoch: u32_at(cell, 16),
             counted: u32_at(cell, 64),
             fresh: u32_at(cell, 68) != 0,
+            pledged: u32_at(cell, 88),
             entries: u64_at(cell, 24),
             blocks: Blocks { base: u64_at(cell, 32), mask: u64_at(cell, 40) },
             released: Position { entries: u64_at(cell, 48), blocks: u64_at(cell, 56) },
@@ -119,6 +123,7 @@ impl Note {
             epoch,
             counted: epoch,
             fresh: false,
+            pledged: 0,
             state: State::Open,
             entries: at.entries,
             blocks: Blocks { base: at.blocks, mask: 0 },
@@ -126,6 +131,13 @@ impl Note {
             passed: 0,
             end: 0,
         }
+    }
+
+    /// The note of a stream of which a fresh member holds nothing yet.
+    pub(super) const fn begin_pledged(&self) -> Self {
+        let mut begun = self.begin(0, Position { entries: 0, blocks: 0 });
+        begun.pledged = self.pledged;
+        begun
     }
 
     /// What is held.
@@ -154,6 +166,7 @@ impl Note {
             (64, u64::from(self.counted) | u64::from(self.fresh) << 32),
             (72, self.passed),
             (80, self.end),
+            (88, u64::from(self.pledged)),
         ];
         for (at, word) in words {
             cell[at..at + 8].copy_from_slice(&word.to_le_bytes());

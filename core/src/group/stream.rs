@@ -149,7 +149,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             is_unfinished: false,
             closing: None,
             reports: Reports::new(),
-            out: 0,
+            // Who has frozen a stream knew of the decision.
+            out: if note.state == State::Open { 0 } else { note.epoch },
             report_due: 0,
             answer_due: 0,
         };
@@ -283,15 +284,14 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// What this member reports of the stream of a removed root, once it has completed its reads.
     /// It names the epoch that the report is about.
     pub(super) fn report(&self, members: &Members) -> Option<(u32, Report)> {
-        let Note { counted, .. } = self.note;
-        let past = (self.out, Report { footing: Footing::Absent, ..Report::default() });
+        let (counted, epochs) = (self.note.counted, members.epochs);
+        let past = (self.out, Report { epochs, footing: Footing::Absent, ..Report::default() });
         if counted == 0 {
             return (self.out > 0).then_some(past);
         }
         if self.is_led(members) {
             return None;
         }
-        let epochs = members.epochs;
         if !self.is_turned() {
             // It has taken nothing of the epoch that was removed, and takes what others report.
             return Some((counted, Report { epochs, ..Report::default() }));
@@ -321,7 +321,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     }
 
     /// The answer to the report of `to`, if that is on an epoch that this member takes no part in any
-    /// more, or will never take part in: it answers for all of those.
+    /// more, or will never take part in: it answers for all of those. An answer names no members.
     pub(super) fn answer(&self, to: Grank) -> Option<(u32, Report)> {
         let (epoch, counted) = (self.reports.epoch_of(to)?, self.note.counted);
         let is_absent = epoch < counted || epoch > counted && epoch <= self.out;

@@ -53,7 +53,7 @@ impl<const PEERS: usize> Group<PEERS> {
             Some(Frame::Report(report)) => {
                 stream.reports.handle(from, head.epoch, report);
                 // What is an answer itself needs none.
-                if report.footing != Footing::Absent {
+                if report.footing != Footing::Absent || report.epochs != 0 {
                     stream.answer_due |= from.bit();
                 }
             }

@@ -17,7 +17,9 @@
 //! none has stayed, those that are fresh begin together.
 
 use super::super::closing::{Closing, Ending};
-use super::super::mutants::{COUNTED_ALONE, JOINED_EARLY, STARTS_AT_END, UNSETTLED_COUNTED};
+use super::super::mutants::{
+    COUNTED_ALONE, JOINED_EARLY, PLEDGE_FORGOTTEN, STALE_WELCOME, STARTS_AT_END, UNSETTLED_COUNTED,
+};
 use super::super::note::{Position, State};
 use super::super::outcome::Counters;
 use super::super::seats::Grank;
@@ -45,7 +47,11 @@ impl<const PEERS: usize> Group<PEERS> {
             counters.foreign_epochs += 1;
             return;
         }
-        let welcome = self.said[from.index()].welcome;
+        // Under other members there may be values of one that is removed since: it is said again.
+        let said = self.said[from.index()];
+        let welcome = said.welcome.filter(|_| {
+            (said.live, said.epochs) == (live, epochs) || STALE_WELCOME.is_planted()
+        });
         self.said[from.index()] = Said { epoch: head.epoch, fresh, live, epochs, welcome };
         if self.agreed & from.bit() == 0 {
             self.agreed |= from.bit();
@@ -116,7 +122,6 @@ impl<const PEERS: usize> Group<PEERS> {
             let stream = &mut self.streams[grank.index()];
             stream.note.counted = said;
             stream.note.store(fabric, &stream.window);
-            self.welcome_due |= grank.bit();
             self.change(self.members.live | grank.bit());
         }
     }
@@ -131,7 +136,9 @@ impl<const PEERS: usize> Group<PEERS> {
         for grank in others {
             let Said { fresh, live: theirs, .. } = self.said[grank.index()];
             if self.agreed & grank.bit() == 0 {
-                awaited |= if self.streams[grank.index()].out == 0 { grank.bit() } else { 0 };
+                let Stream { out, note, .. } = &self.streams[grank.index()];
+                let is_out = *out > 0 && (*out >= note.pledged || PLEDGE_FORGOTTEN.is_planted());
+                awaited |= if is_out { 0 } else { grank.bit() };
             } else if !fresh {
                 stayed |= theirs | grank.bit();
             }
@@ -145,6 +152,20 @@ impl<const PEERS: usize> Group<PEERS> {
         if (live, epochs) != (self.members.live, self.members.epochs) {
             (self.members.live, self.members.epochs) = (live, epochs);
             self.agree_due |= self.members.all() & !me.bit();
+        }
+    }
+
+    /// Keeps whom this member is about to say that it counts: one that hears it may begin with it,
+    /// so that no others begin without that one before it is removed.
+    pub(super) fn pledge(&mut self, fabric: &impl Fabric) {
+        let others = self.members.others();
+        for grank in (0..self.members.count).map(Grank).filter(|it| others & it.bit() != 0) {
+            let epoch = self.said[grank.index()].epoch;
+            let stream = &mut self.streams[grank.index()];
+            if stream.note.pledged != epoch {
+                stream.note.pledged = epoch;
+                stream.note.store(fabric, &stream.window);
+            }
         }
     }
 
@@ -189,7 +210,6 @@ impl<const PEERS: usize> Group<PEERS> {
         self.is_open = true;
         self.change(members.live);
         self.roots_mut().for_each(|stream| stream.need_due = stream.predecessor.is_some());
-        self.welcome_due = members.all() & !me.bit();
     }
 }
 

@@ -51,6 +51,8 @@ impl<const PEERS: usize> Group<PEERS> {
 
 impl<const PEERS: usize> Stream<PEERS> {
     fn next_delivery(&mut self, fabric: &impl Fabric, members: &Members) -> Option<Delivery> {
+        // The consumer is back: it has what it was handed last.
+        self.settle(fabric);
         self.skip_values(fabric);
         let seq = self.handed.entries + 1;
         let end = self.closing.as_ref().and_then(|closing| closing.end).map(|end| end.entries);
@@ -108,7 +110,6 @@ impl<const PEERS: usize> Stream<PEERS> {
         let written = self.end_of(fabric, entry);
         if block == written && written < end {
             self.handed.entries = entry.seq;
-            self.settle(fabric);
             return Some(Delivery::Abandoned { root: self.root, seq: entry.seq });
         }
         if !self.note.blocks.contains(block) {
@@ -168,7 +169,7 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     /// What is no chunk needs no release: it is released with the last chunk before it.
     pub(super) fn settle(&mut self, fabric: &impl Fabric) {
-        if self.note.released >= self.last_chunk {
+        if self.handed > self.note.released && self.note.released >= self.last_chunk {
             self.note.released = self.handed;
             self.last_chunk = self.handed;
             self.note.store(fabric, &self.window);

@@ -40,6 +40,9 @@ impl<const PEERS: usize> Group<PEERS> {
         let (members, bit) = (self.members, to.bit());
         let own = self.streams[members.me.index()].head;
         if self.agree_due & bit != 0 {
+            if self.is_fresh {
+                self.pledge(speech.fabric);
+            }
             speech.say(own, Frame::Agree(self.agree(to)))?;
             self.agree_due &= !bit;
         }

@@ -47,4 +47,9 @@ pub(crate) const EXPECTED: &[Expected] = &[
     missed("group/G31-unsettled-counted", &["liveness"], "a member that begins again meanwhile"),
     missed("group/G32-turned-early", &["agreement"], "a consumer that keeps what was delivered"),
     missed("group/G33-passed-delivered", &["order"], "a long message at a return"),
+    missed("group/G34-counted-alone", &["liveness"], "two that come back"),
+    missed("group/G35-old-cursor", &["liveness"], "a full window at a return"),
+    missed("group/G36-other-plan", &["liveness"], "a long message at a return"),
+    missed("group/G37-pledge-forgotten", &["gather"], "three that come back"),
+    missed("group/G38-stale-welcome", &["gather"], "a removal at a return"),
 ];
