@@ -3,8 +3,8 @@
 //! ```text
 //! byte  0       8      12      16      20       24        32     40     48        56
 //!       │ count │ list │ state │ epoch │ crc32c │ entries │ base │ mask │ released
-//!      64        68      72       80    88        92
-//!       │ counted │ fresh │ passed │ end │ pledged │ 0
+//!      64        68      72       80    88        92     96
+//!       │ counted │ fresh │ passed │ end │ pledged │ lost │ lost end
 //! ```
 //!
 //! Two cells are written in turn, the later count is valid: a component that ends while it writes
@@ -16,7 +16,7 @@ use crate::wire::group::{Blocks, Held};
 use crate::wire::{u32_at, u64_at};
 
 /// Length of a note in bytes.
-pub(super) const NOTE_LEN: usize = 96;
+pub(super) const NOTE_LEN: usize = 104;
 
 const CRC: usize = 20;
 
@@ -81,6 +81,9 @@ pub(super) struct Note {
     pub(super) passed: u64,
     /// The last message, once the stream is closed.
     pub(super) end: u64,
+    /// An earlier epoch whose end the consumer was not handed yet, and its last message; epoch 0 if
+    /// there is none.
+    pub(super) lost: (u32, u64),
 }
 
 impl Note {
@@ -107,6 +110,7 @@ impl Note {
             counted: u32_at(cell, 64),
             fresh: u32_at(cell, 68) != 0,
             pledged: u32_at(cell, 88),
+            lost: (u32_at(cell, 92), u64_at(cell, 96)),
             entries: u64_at(cell, 24),
             blocks: Blocks { base: u64_at(cell, 32), mask: u64_at(cell, 40) },
             released: Position { entries: u64_at(cell, 48), blocks: u64_at(cell, 56) },
@@ -124,6 +128,7 @@ impl Note {
             counted: epoch,
             fresh: false,
             pledged: 0,
+            lost: (0, 0),
             state: State::Open,
             entries: at.entries,
             blocks: Blocks { base: at.blocks, mask: 0 },
@@ -166,7 +171,8 @@ impl Note {
             (64, u64::from(self.counted) | u64::from(self.fresh) << 32),
             (72, self.passed),
             (80, self.end),
-            (88, u64::from(self.pledged)),
+            (88, u64::from(self.pledged) | u64::from(self.lost.0) << 32),
+            (96, self.lost.1),
         ];
         for (at, word) in words {
             cell[at..at + 8].copy_from_slice(&word.to_le_bytes());

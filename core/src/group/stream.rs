@@ -329,14 +329,17 @@ impl<const PEERS: usize> Stream<PEERS> {
         is_absent.then(|| (last, Report { footing: Footing::Absent, ..Report::default() }))
     }
 
-    /// Goes on to the epoch that is counted, once the consumer is done with the one before.
+    /// Goes on to the epoch that is counted, once the consumer is done with the messages of the one
+    /// before. It may not have been handed the end: one that takes part in calls alone never is.
     pub(super) fn turn(&mut self, fabric: &impl Fabric, members: &Members) {
-        let is_over = self.closing.is_none_or(|it| it.ending == Ending::End);
-        let is_released = self.note.released >= self.last_chunk;
-        if self.is_turned() || !(is_over && is_released || TURNED_EARLY.is_planted()) {
+        if self.is_turned() || !(self.is_drained(fabric) || TURNED_EARLY.is_planted()) {
             return;
         }
-        self.begin(fabric, self.note.counted, Position::default());
+        let is_handed = self.closing.is_none_or(|it| it.ending == Ending::End);
+        let lost = if is_handed { self.note.lost } else { (self.note.epoch, self.note.end) };
+        self.note = self.note.begin(self.note.counted, Position::default());
+        self.note.lost = lost;
+        self.begin_at(fabric, Position::default());
         self.need_due = self.predecessor.is_some();
         self.acked = None;
         self.hold_due = self.readers;
@@ -346,8 +349,12 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// Begins with `epoch` of the root behind `at`.
     pub(super) fn begin(&mut self, fabric: &impl Fabric, epoch: u32, at: Position) {
         self.note = self.note.begin(epoch, at);
+        self.begin_at(fabric, at);
+    }
+
+    fn begin_at(&mut self, fabric: &impl Fabric, at: Position) {
         self.note.store(fabric, &self.window);
-        self.head.epoch = epoch;
+        self.head.epoch = self.note.epoch;
         (self.handed, self.last_chunk, self.mixed) = (at, at, at.entries);
         self.closing = None;
         self.sources = Sources::new();

@@ -187,7 +187,7 @@ impl<'m> Group<'m> {
             group::Delivery::Abandoned { root, seq } => {
                 GroupDelivery::Abandoned { root: rank(root), seq }
             }
-            group::Delivery::RootLost { root, last } => {
+            group::Delivery::RootLost { root, last, .. } => {
                 GroupDelivery::RootLost { root: rank(root), last }
             }
         })
@@ -202,7 +202,7 @@ impl<'m> Group<'m> {
             group::Delivery::Abandoned { root, seq } => {
                 GroupInPlace::Abandoned { root: rank(root), seq }
             }
-            group::Delivery::RootLost { root, last } => {
+            group::Delivery::RootLost { root, last, .. } => {
                 GroupInPlace::RootLost { root: rank(root), last }
             }
             group::Delivery::Chunk(chunk) => {

@@ -4,10 +4,10 @@ use super::super::closing::Ending;
 use super::super::mutants::{OVERTAKEN, PASSED_DELIVERED};
 use super::super::note::Position;
 use super::super::outcome::{Chunk, Delivery, Receipt, UnknownReceipt};
-use super::super::seats::Grank;
 use super::super::stream::{Members, Stream};
 use super::Group;
 use crate::fabric::{At, Fabric};
+use crate::ids::Incarnation;
 use crate::wire::group::{ENTRY_LEN, Entry, EntryKind};
 
 impl<const PEERS: usize> Group<PEERS> {
@@ -53,6 +53,11 @@ impl<const PEERS: usize> Stream<PEERS> {
     fn next_delivery(&mut self, fabric: &impl Fabric, members: &Members) -> Option<Delivery> {
         // The consumer is back: it has what it was handed last.
         self.settle(fabric);
+        if let (epoch @ 1.., last) = self.note.lost {
+            // Stored with what follows: one that begins again before is handed it once more.
+            self.note.lost = (0, 0);
+            return Some(Delivery::RootLost { root: self.root, epoch: Incarnation(epoch), last });
+        }
         self.skip_values(fabric);
         let seq = self.handed.entries + 1;
         let end = self.closing.as_ref().and_then(|closing| closing.end).map(|end| end.entries);
@@ -146,13 +151,27 @@ impl<const PEERS: usize> Stream<PEERS> {
         })
     }
 
+    /// Whether a part of message `seq` was handed out.
+    fn is_begun(&self, fabric: &impl Fabric, seq: u64) -> bool {
+        let entry = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
+        entry.is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed)
+    }
+
+    /// Whether the consumer of a stream that is closed is done with all but the end of it.
+    pub(in super::super) fn is_drained(&self, fabric: &impl Fabric) -> bool {
+        let (released, seq) = (self.note.released >= self.last_chunk, self.handed.entries + 1);
+        let is_over = self.closing.is_none_or(|closing| {
+            let is_at_end = closing.end.is_some_and(|end| self.handed.entries >= end.entries);
+            closing.ending != Ending::Nothing || is_at_end && !self.is_begun(fabric, seq)
+        });
+        released && is_over
+    }
+
     /// Behind the last message of a removed root: an incomplete one that was handed out in part,
     /// then the end.
     fn next_ending(&mut self, fabric: &impl Fabric, seq: u64) -> Option<Delivery> {
-        let begun = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
-        let is_begun =
-            begun.is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed);
-        let root: Grank = self.root;
+        let is_begun = self.is_begun(fabric, seq);
+        let (root, epoch) = (self.root, Incarnation(self.note.epoch));
         let closing = self.closing.as_mut().filter(|closing| closing.is_closed)?;
         match closing.ending {
             Ending::Nothing if is_begun => {
@@ -161,7 +180,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             }
             Ending::Nothing | Ending::Abandoned => {
                 closing.ending = Ending::End;
-                Some(Delivery::RootLost { root, last: seq - 1 })
+                Some(Delivery::RootLost { root, epoch, last: seq - 1 })
             }
             Ending::End => None,
         }

@@ -63,15 +63,15 @@ fn a_member_that_comes_back_receives_what_is_sent_from_then_on_and_sends_again()
         run(&mut members);
         assert!(!members[3].1.is_fresh(WORLD) && members[3].1.is_open(WORLD));
         // The loss of the earlier epoch is handed out before anything of the present one.
-        let lost = Vec::from([Delivery::RootLost { root: Grank(3), last: 1 }]);
-        send(&mut members[0], &message(200));
+        let lost = Delivery::RootLost { root: Grank(3), epoch: Incarnation(1), last: 1 };
         assert_eq!(send(&mut members[3], b"again"), 1);
         run(&mut members);
         for member in &mut members[..3] {
-            assert_eq!(take(member).1, lost);
+            assert_eq!(member.1.receive(&member.0, WORLD), Some(lost));
+            assert_eq!(texts(member), [(1, b"again".to_vec())]);
         }
+        send(&mut members[0], &message(200));
         run(&mut members);
-        assert_eq!(texts(&mut members[1]), [(1, b"again".to_vec())]);
         assert_eq!(texts(&mut members[3]), [(2, message(200))]);
     }
 }
@@ -190,4 +190,33 @@ fn a_late_decision_about_an_earlier_epoch_changes_nothing() {
     send(&mut members[0], b"still here");
     run(&mut members);
     assert_eq!(texts(&mut members[3]), [(1, b"still here".to_vec())]);
+}
+
+/// GT-20: who takes part in all-gathers alone goes on to the next epoch of a member, too, and is
+/// handed the end of the one before when it receives.
+#[test]
+fn one_that_only_gathers_does_not_wait_for_a_member_that_came_back() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members = members(&net, (config, regions));
+    send(&mut members[3], b"mine");
+    run(&mut members);
+    members.iter_mut().for_each(|member| drop(take(member)));
+    run(&mut members);
+    members.pop();
+    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
+    members.push(back);
+    run(&mut members);
+    for (at, (fabric, groups)) in members.iter_mut().enumerate() {
+        groups.all_gather(fabric, WORLD, &[at as u8]).unwrap();
+    }
+    run(&mut members);
+    for (fabric, groups) in &mut members {
+        let gathered = groups.gathered(fabric, WORLD).expect("nothing was received meanwhile");
+        assert!(gathered.values[..4].iter().all(Option::is_some), "{:?}", gathered.values);
+        groups.end_gather(fabric, WORLD);
+    }
+    let lost = Delivery::RootLost { root: Grank(3), epoch: Incarnation(1), last: 1 };
+    for (fabric, groups) in &mut members[..3] {
+        assert_eq!(groups.receive(fabric, WORLD), Some(lost));
+    }
 }

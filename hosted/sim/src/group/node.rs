@@ -382,9 +382,9 @@ impl GroupNode {
                 Delivery::Abandoned { root, seq } => {
                     GroupEvent::Abandoned { group, root: peer(root), seq }
                 }
-                Delivery::RootLost { root, last } => {
+                Delivery::RootLost { root, epoch, last } => {
                     self.lost[usize::from(group.0)].insert(list[root.index()]);
-                    GroupEvent::RootLost { group, root: peer(root), last }
+                    GroupEvent::RootLost { group, root: (list[root.index()], epoch.0), last }
                 }
             };
             seat.record(event);
