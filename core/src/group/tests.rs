@@ -1,6 +1,7 @@
 //! Members over the loopback fabric.
 
 mod calls;
+mod planted;
 mod returns;
 
 use std::vec;

@@ -4,21 +4,21 @@ use super::*;
 
 const ALL: [Peer; 4] = [Peer(0), Peer(1), Peer(2), Peer(3)];
 
-fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
+pub(super) fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
     let mut members: Vec<_> = (0..4).map(|me| start(net, at, 1, me)).collect();
     join(&mut members);
     members
 }
 
 /// The epochs of `removed` up to `last` are over, as this member knows.
-fn remove((fabric, groups): &mut Member<'_>, removed: u16, last: u32) {
+pub(super) fn remove((fabric, groups): &mut Member<'_>, removed: u16, last: u32) {
     let decision = Decision { term: Term(1), removed: Peer(removed), last: Incarnation(last) };
     groups.remove(fabric, decision).unwrap();
 }
 
 /// The next epoch of `me`, over the memory of the one before, admitted by all of `others` and not
 /// polled yet.
-fn come_back<'net>(
+pub(super) fn come_back<'net>(
     (net, at): (&'net Net<PEERS, WORDS>, (Config, Regions)),
     others: &mut [Member<'net>],
     (me, epoch, theirs): (u16, u32, u32),
@@ -39,7 +39,7 @@ fn come_back<'net>(
     member
 }
 
-fn send((fabric, groups): &mut Member<'_>, bytes: &[u8]) -> u64 {
+pub(super) fn send((fabric, groups): &mut Member<'_>, bytes: &[u8]) -> u64 {
     groups.broadcast(fabric, WORLD, 0, bytes).unwrap()
 }
 
