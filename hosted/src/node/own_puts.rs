@@ -104,11 +104,16 @@ impl OwnPuts {
             }
             Refused::UnknownPeer => PutError::NoSuchRank,
         })?;
+        self.hold(to, passed_ns);
+        Ok(())
+    }
+
+    /// Something is staged for `to`; the latency of the batch counts from the first of it.
+    fn hold(&mut self, to: Peer, now_ns: u64) {
         if !self.held.contains(to) {
             self.held.insert(to);
-            self.staged_ns[to.index()] = passed_ns;
+            self.staged_ns[to.index()] = now_ns;
         }
-        Ok(())
     }
 
     /// How many messages for `to` were accepted and are not known to be in its memory.
@@ -176,6 +181,18 @@ impl OwnPuts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_latency_of_a_batch_is_that_of_its_first_message_until_all_are_put() {
+        let to = Peer(1);
+        let mut puts = OwnPuts::new(31);
+        puts.hold(to, 100);
+        puts.hold(to, 900);
+        assert!(puts.handle_event(Event::Put { to, count: 1, left: 1 }, 950));
+        assert_eq!(puts.latency(), &Latency::NONE, "one is still staged");
+        assert!(puts.handle_event(Event::Put { to, count: 1, left: 0 }, 1_000));
+        assert_eq!((puts.latency().sum_ns, puts.latency().counts.iter().sum()), (900, 1_u64));
+    }
 
     #[test]
     fn m4_pauses_double_while_the_mailbox_is_full_and_begin_again_once_there_is_room() {

@@ -302,6 +302,7 @@ impl Scraper {
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.socket.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(len) => bytes = &bytes[len..],
                 Err(error) => self.wait(PollFlags::OUT, error)?,
             }
