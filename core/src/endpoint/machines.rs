@@ -57,9 +57,9 @@ pub trait Machine {
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
-    /// The members that are not removed.
-    fn live(&self) -> PeerSet {
-        PeerSet::EMPTY
+    /// Whether `peer` is still a member in an incarnation up to `last`.
+    fn counts(&self, peer: Peer, last: Incarnation) -> bool {
+        false
     }
     /// Removes a member by decision.
     ///
@@ -91,10 +91,6 @@ macro_rules! as_inherent {
             Self::handle_completion(self, fabric, completion);
         }
 
-        fn live(&self) -> PeerSet {
-            Self::live(self)
-        }
-
         fn remove(
             &mut self,
             fabric: &mut impl Fabric,
@@ -111,6 +107,10 @@ impl<const PEERS: usize, const GROUPS: usize> Machine for Groups<PEERS, GROUPS> 
     fn poll(&mut self, fabric: &mut impl Fabric, _: Instant) {
         Self::poll(self, fabric);
     }
+
+    fn counts(&self, peer: Peer, last: Incarnation) -> bool {
+        Self::counts(self, peer, last)
+    }
 }
 
 impl<const PEERS: usize, const SLOTS: usize> Machine for Adapter<PEERS, SLOTS> {
@@ -122,6 +122,11 @@ impl<const PEERS: usize, const SLOTS: usize> Machine for Adapter<PEERS, SLOTS> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         Self::poll_timeout(self)
+    }
+
+    /// No later incarnation is a member again.
+    fn counts(&self, peer: Peer, _: Incarnation) -> bool {
+        Self::live(self).contains(peer)
     }
 }
 
@@ -174,7 +179,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
 
     /// Executes the decision to remove a member from all machines, as far as they still count it,
     /// and fences it first. A later incarnation of a member that they no longer count is not
-    /// fenced, and takes no part in them. A broadcast of fixed membership goes on counting it.
+    /// fenced: groups count it again, and it takes no part in the others. A broadcast of fixed
+    /// membership goes on counting it.
     ///
     /// # Errors
     /// [`RemoveError`]: a machine still counts the member, and this must be tried again.
@@ -188,12 +194,12 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
             }
         }
         if let Some(groups) = self.groups.as_mut().map(BorrowMut::borrow_mut)
-            && groups.live().contains(decision.removed)
+            && groups.counts(decision.removed, decision.last)
         {
             groups.remove(&mut self.fabric, decision)?;
         }
         match self.rendezvous.as_mut().map(BorrowMut::borrow_mut) {
-            Some(rendezvous) if rendezvous.live().contains(decision.removed) => {
+            Some(rendezvous) if rendezvous.counts(decision.removed, decision.last) => {
                 rendezvous.remove(&mut self.fabric, decision)
             }
             Some(_) | None => Ok(()),

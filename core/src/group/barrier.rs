@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Both numbers are cumulative and travel in one frame, so a new parent or child needs that frame
-//! and nothing else. An arrival counts under the removed set under which its subtree was formed, as
-//! an acknowledgement does. A release counts under any: what all live members have arrived at, the
-//! rest of them have, too.
+//! and nothing else. An arrival counts under the members and epochs under which its subtree was
+//! formed, as an acknowledgement does. A release counts under any: what all live members have
+//! arrived at, the rest of them have, too, and one that comes back begins behind it.
 
 use super::mutants::{ARRIVALS_IGNORED, FOREIGN_ARRIVAL, NO_SYNC_AGAIN};
 use super::seats::{Grank, Seats};
@@ -21,7 +21,7 @@ use crate::wire::group::{Frame, Sync};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Arrivals {
     number: u64,
-    removed: u64,
+    epochs: u64,
 }
 
 /// The barriers of one group.
@@ -71,13 +71,13 @@ impl<const PEERS: usize> Barrier<PEERS> {
 
     /// The connection to `grank` is gone.
     pub(super) const fn forget(&mut self, grank: Grank) {
-        self.heard[grank.index()] = Arrivals { number: 0, removed: 0 };
+        self.heard[grank.index()] = Arrivals { number: 0, epochs: 0 };
     }
 
     /// What `from` says of its subtree, and of the coordinator.
     pub(super) fn handle_sync(&mut self, from: Grank, sync: Sync) {
-        let Sync { arrived, released, removed } = sync;
-        self.heard[from.index()] = Arrivals { number: arrived, removed };
+        let Sync { arrived, released, epochs } = sync;
+        self.heard[from.index()] = Arrivals { number: arrived, epochs };
         if released > self.released {
             self.released = released;
             self.due |= self.below;
@@ -99,8 +99,8 @@ impl<const PEERS: usize> Barrier<PEERS> {
 
     /// The frame that `to` must be sent.
     pub(super) fn frame_for(&self, to: Grank, arrived: u64, members: &Members) -> Option<Frame> {
-        let removed = members.removed();
-        let sync = Sync { arrived: self.least(arrived, members), released: self.released, removed };
+        let (released, epochs) = (self.released, members.epochs);
+        let sync = Sync { arrived: self.least(arrived, members), released, epochs };
         (self.due & to.bit() != 0).then_some(Frame::Sync(sync))
     }
 
@@ -117,9 +117,9 @@ impl<const PEERS: usize> Barrier<PEERS> {
     fn least(&self, arrived: u64, members: &Members) -> u64 {
         let below = (0..members.count).map(Grank).filter(|grank| self.below & grank.bit() != 0);
         below.fold(arrived, |least, grank| {
-            let Arrivals { number, removed } = self.heard[grank.index()];
-            // Under another set the child's subtree may lack a member that it has here.
-            let is_same = removed == members.removed() || FOREIGN_ARRIVAL.is_planted();
+            let Arrivals { number, epochs } = self.heard[grank.index()];
+            // Under others the child's subtree may lack a member that it has here.
+            let is_same = epochs == members.epochs || FOREIGN_ARRIVAL.is_planted();
             let number = if is_same { number } else { 0 };
             if ARRIVALS_IGNORED.is_planted() { least } else { least.min(number) }
         })
@@ -133,8 +133,8 @@ mod tests {
     /// Member 1 of 4: member 0 is its parent, member 3 its child.
     #[test]
     fn a_parent_is_sent_more_once_a_child_is_connected_again() {
-        let members = Members { count: 4, me: Grank(1), live: 0b1111 };
-        let child = Sync { arrived: 1, released: 0, removed: 0 };
+        let members = Members { count: 4, me: Grank(1), live: 0b1111, epochs: 0 };
+        let child = Sync { arrived: 1, released: 0, epochs: 0 };
         let mut barrier = Barrier::<4>::new(0);
         barrier.arrange(&members);
         let say = |barrier: &mut Barrier<4>| {

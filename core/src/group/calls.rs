@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! byte  0       8      12  20       24        32     40     48      56
-//!       │ count │ list │ 0 │ crc32c │ arrived │ left │ sent │ taken │ 0
+//!       │ count │ list │ 0 │ crc32c │ arrived │ left │ sent │ taken │ since
 //! ```
 //!
 //! It lies behind the notes of the streams, in two cells that are written in turn as those are.
@@ -32,19 +32,29 @@ pub(super) struct CallNote {
     list: u32,
     count: u64,
     pub(super) calls: Calls,
+    /// The last all-gather before this member came back: it has no part in that.
+    pub(super) since: u64,
 }
 
 impl CallNote {
     /// What was stored last for a group with this list; nothing if there is none.
     pub(super) fn attach(fabric: &impl Fabric, cells: [At; 2], list: u32) -> Self {
-        let empty = Self { cells, list, count: 0, calls: Calls::default() };
+        let empty = Self { cells, list, count: 0, calls: Calls::default(), since: 0 };
         let Some(cell) = last_cell(fabric, cells) else { return empty };
         let count = u64_at(&cell, 0);
         if u32_at(&cell, 8) != list {
             return Self { count, ..empty };
         }
         let [arrived, left, sent, taken] = [24, 32, 40, 48].map(|at| u64_at(&cell, at));
-        Self { count, calls: Calls { arrived, left, sent, taken }, ..empty }
+        let calls = Calls { arrived, left, sent, taken };
+        Self { count, calls, since: u64_at(&cell, 56), ..empty }
+    }
+
+    /// Begins with the barriers that were released and the all-gathers that were begun before.
+    pub(super) fn begin(&mut self, fabric: &impl Fabric, released: u64, gathers: u64) {
+        self.calls = Calls { arrived: released, left: released, sent: gathers, taken: gathers };
+        self.since = gathers;
+        self.store(fabric);
     }
 
     pub(super) fn store(&mut self, fabric: &impl Fabric) {
@@ -58,6 +68,7 @@ impl CallNote {
             (32, left),
             (40, sent),
             (48, taken),
+            (56, self.since),
         ];
         for (at, word) in words {
             cell[at..at + 8].copy_from_slice(&word.to_le_bytes());

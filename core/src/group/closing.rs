@@ -1,27 +1,23 @@
 //! The end of the stream of a removed root, the same at all survivors (GT-16).
 //!
 //! ```text
-//!   frozen: no read, no entry any more ── reads completed ──▶ REPORT{R, entries, blocks} to all
-//!   reports of all live members for the same R ──▶ entries up to the most that any reported
+//!   frozen: no read, no entry any more ── reads completed ──▶ REPORT{epochs, entries, blocks} to all
+//!   reports of all live members for the same epochs ──▶ entries up to the most that any reported
 //!     ──▶ T: the last message all of whose blocks are with someone
-//!     ──▶ blocks up to T from those who reported them ──▶ closed
+//!   a report of a member that has closed it ──▶ its T
+//!     ──▶ blocks up to T from those who reported them ──▶ closed ──▶ REPORT{T} to all
 //! ```
 //!
 //! What is delivered is held, and what is held is reported, so T never falls below what a survivor
-//! delivered. When R grows, the round begins again; what was fetched meanwhile is reported too.
+//! delivered. When the members change, the round begins again where the stream is not closed; what
+//! was fetched meanwhile is reported too. T of a stream that is closed somewhere is its T
+//! everywhere.
 
 use super::mutants::{END_IS_MINIMUM, MIXED_ROUND};
 use super::note::Position;
 use super::seats::Grank;
 use super::stream::Members;
-use crate::wire::group::Held;
-
-/// What a member holds of the stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Report {
-    pub(super) removed: u64,
-    pub(super) held: Held,
-}
+use crate::wire::group::{Footing, Report};
 
 /// What the consumer was handed of the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,101 +29,129 @@ pub(super) enum Ending {
     End,
 }
 
-/// A round, or reports of others before this member knows of the removal.
-#[derive(Clone, Debug, Hash)]
-pub(super) struct Closing<const PEERS: usize> {
-    /// The last report of each member, the own one included.
-    reports: [Option<Report>; PEERS],
-    /// Who must be sent the own report.
-    pub(super) report_due: u64,
-    /// This member knows of the removal.
-    pub(super) is_begun: bool,
+/// A round of this member.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(super) struct Closing {
+    /// What it has reported in this round.
+    pub(super) own: Option<Report>,
     /// Behind the last message, once it is known.
     pub(super) end: Option<Position>,
     /// Everything up to the end is held.
     pub(super) is_closed: bool,
+    /// No other member asks for anything of this epoch any more.
+    pub(super) is_settled: bool,
     pub(super) ending: Ending,
 }
 
-impl<const PEERS: usize> Closing<PEERS> {
+impl Closing {
+    /// Of a stream that was closed before, whose last message ends there.
+    pub(super) const fn closed(end: Position, ending: Ending) -> Self {
+        Self { own: None, end: Some(end), is_closed: true, is_settled: false, ending }
+    }
+
+    /// The members have changed: all report again where the stream is not closed.
+    pub(super) fn begin_round(&mut self) {
+        if !self.is_closed {
+            *self = Self { ending: self.ending, ..Self::default() };
+        }
+    }
+}
+
+/// The last report of each other member, about whichever epoch of the root.
+#[derive(Clone, Debug, Hash)]
+pub(super) struct Reports<const PEERS: usize>([Option<(u32, Report)>; PEERS]);
+
+impl<const PEERS: usize> Reports<PEERS> {
     pub(super) const fn new() -> Self {
-        Self {
-            reports: [None; PEERS],
-            report_due: 0,
-            end: None,
-            is_begun: false,
-            is_closed: false,
-            ending: Ending::Nothing,
+        Self([None; PEERS])
+    }
+
+    /// The first report of a round stands, and one about a later epoch answers for the earlier.
+    pub(super) fn handle(&mut self, grank: Grank, epoch: u32, report: Report) {
+        let place = &mut self.0[grank.index()];
+        if place.is_some_and(|(before, _)| before > epoch) {
+            return;
+        }
+        let of = |epoch: u32, report: Report| (epoch, report.epochs, report.footing);
+        if place.is_none_or(|(before, it)| of(before, it) != of(epoch, report)) {
+            *place = Some((epoch, report));
         }
     }
 
-    /// The removed set grew: all report again.
-    pub(super) fn begin_round(&mut self, members: &Members) {
-        self.reports[members.me.index()] = None;
-        (self.report_due, self.is_begun) = (0, true);
-        (self.end, self.is_closed) = (None, false);
+    /// `grank` is removed, and its memory is no longer read.
+    pub(super) const fn forget(&mut self, grank: Grank) {
+        self.0[grank.index()] = None;
     }
 
-    /// The own report of this round, if it was made.
-    pub(super) const fn own(&self, members: &Members) -> Option<Report> {
-        self.reports[members.me.index()]
+    /// The epoch that `grank` has reported on.
+    pub(super) fn epoch_of(&self, grank: Grank) -> Option<u32> {
+        self.0[grank.index()].map(|(epoch, _)| epoch)
     }
 
-    /// Reports what is held: from now on nothing is added but what others have reported.
-    pub(super) const fn report(&mut self, members: &Members, report: Report) {
-        self.reports[members.me.index()] = Some(report);
-        self.report_due = members.others();
+    /// What `grank` has reported on `epoch`. One that reports on a later epoch has closed this one.
+    fn of(&self, grank: Grank, epoch: u32) -> Option<Report> {
+        let (about, report) = self.0[grank.index()].filter(|(about, _)| *about >= epoch)?;
+        let absent = Report { footing: Footing::Absent, ..Report::default() };
+        Some(if about == epoch { report } else { absent })
     }
 
-    pub(super) const fn say_again(&mut self, grank: Grank) {
-        self.report_due |= grank.bit();
-    }
-
-    /// The first report of a round stands.
-    pub(super) fn handle_report(&mut self, grank: Grank, report: Report) {
-        let place = &mut self.reports[grank.index()];
-        if place.is_none_or(|before| before.removed != report.removed) {
-            *place = Some(report);
-        }
-    }
-
-    /// Whether all live members have reported in this round.
-    pub(super) fn is_complete(&self, members: &Members) -> bool {
-        let is_of_round = |grank: Grank| {
-            let report = self.reports[grank.index()];
-            report.is_some_and(|report| {
-                let is_theirs = MIXED_ROUND.is_planted() && grank != members.me;
-                report.removed == members.removed() || is_theirs
-            })
+    /// Whether all other live members have reported in this round.
+    pub(super) fn is_complete(&self, epoch: u32, members: &Members) -> bool {
+        let is_of_round = |report: Report| {
+            report.footing != Footing::Frozen
+                || report.epochs == members.epochs
+                || MIXED_ROUND.is_planted()
         };
-        self.own(members).is_some() && self.live(members).all(is_of_round)
+        others(members).all(|grank| self.of(grank, epoch).is_some_and(is_of_round))
     }
 
-    /// The most entries that were reported: those before the end are among them.
-    pub(super) fn entries(&self, members: &Members) -> u64 {
-        let reported = self
-            .live(members)
-            .filter_map(|grank| self.reports[grank.index()])
-            .map(|it| it.held.entries);
-        let most = if END_IS_MINIMUM.is_planted() { reported.min() } else { reported.max() };
-        most.unwrap_or(0)
+    /// Whether no other live member will ask for anything of this epoch any more.
+    pub(super) fn is_settled(&self, epoch: u32, members: &Members) -> bool {
+        let is_past = |report: Report| report.footing != Footing::Frozen;
+        others(members).all(|grank| self.of(grank, epoch).is_some_and(is_past))
     }
 
-    /// Whether any has reported `block`.
-    pub(super) fn has_block(&self, members: &Members, block: u64) -> bool {
-        self.live(members).any(|grank| self.holds_block(grank, block))
+    /// Whether all other live members have removed the epochs up to `epoch` of the root, and need
+    /// nothing of them any more: each counts the next as soon as it is connected to that.
+    pub(super) fn are_past(&self, epoch: u32, members: &Members) -> bool {
+        let is_past =
+            |(about, report): (u32, Report)| about == epoch && report.footing != Footing::Frozen;
+        others(members).all(|grank| self.0[grank.index()].is_some_and(is_past))
     }
 
-    pub(super) fn holds_block(&self, grank: Grank, block: u64) -> bool {
-        self.reports[grank.index()].is_some_and(|report| report.held.blocks.contains(block))
+    /// The last message, as a member says that has closed the stream.
+    pub(super) fn end(&self, epoch: u32, members: &Members) -> Option<u64> {
+        let mut reports = others(members).filter_map(|grank| self.of(grank, epoch));
+        reports.find(|it| it.footing == Footing::Closed).map(|report| report.held.entries)
     }
 
-    pub(super) fn holds_entry(&self, grank: Grank, seq: u64) -> bool {
-        self.reports[grank.index()].is_some_and(|report| report.held.entries >= seq)
+    /// The most entries that were reported, `own` included: those before the end are among them.
+    pub(super) fn entries(&self, epoch: u32, members: &Members, own: u64) -> u64 {
+        let reports = others(members).filter_map(|grank| self.of(grank, epoch));
+        // One that takes no part holds nothing, and bounds nothing.
+        let takers = reports.filter(|report| report.footing != Footing::Absent);
+        let entries = takers.map(|report| report.held.entries);
+        if END_IS_MINIMUM.is_planted() {
+            return entries.min().map_or(own, |least| least.min(own));
+        }
+        entries.max().map_or(own, |most| most.max(own))
     }
 
-    fn live(&self, members: &Members) -> impl Iterator<Item = Grank> + use<PEERS> {
-        let live = members.live;
-        (0..members.count).map(Grank).filter(move |grank| live & grank.bit() != 0)
+    /// Whether any other has reported `block`.
+    pub(super) fn has_block(&self, epoch: u32, members: &Members, block: u64) -> bool {
+        others(members).any(|grank| self.holds_block(epoch, grank, block))
     }
+
+    pub(super) fn holds_block(&self, epoch: u32, grank: Grank, block: u64) -> bool {
+        self.of(grank, epoch).is_some_and(|report| report.held.blocks.contains(block))
+    }
+
+    pub(super) fn holds_entry(&self, epoch: u32, grank: Grank, seq: u64) -> bool {
+        self.of(grank, epoch).is_some_and(|report| report.held.entries >= seq)
+    }
+}
+
+fn others(members: &Members) -> impl Iterator<Item = Grank> + use<> {
+    let others = members.others();
+    (0..members.count).map(Grank).filter(move |grank| others & grank.bit() != 0)
 }

@@ -2,11 +2,12 @@
 
 use super::calls::Calls;
 use super::config::{Config, Regions};
-use super::member::Group;
+use super::member::{FIRST, Group};
 use super::outcome::{
     Counters, Delivery, Gathered, GroupId, OpenError, Receipt, SendError, Standing, UnknownReceipt,
 };
 use super::seats::Grank;
+use super::stream::Stream;
 use super::turn::Turn;
 use super::work::Errand;
 use crate::decision::{Decision, RemoveError};
@@ -32,9 +33,10 @@ pub struct Groups<const PEERS: usize, const GROUPS: usize> {
     config: Config,
     regions: Regions,
     incarnation: Incarnation,
+    epoch: Incarnation,
     me: Peer,
-    /// The members that no decision has removed.
-    live: PeerSet,
+    /// The last epoch of each peer that a decision has removed.
+    removed: [Incarnation; PEERS],
     term: Term,
     /// Those that are admitted.
     reachable: PeerSet,
@@ -64,8 +66,9 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
             config,
             regions,
             incarnation,
+            epoch: Incarnation(FIRST),
             me: fabric.me(),
-            live: PeerSet::first(usize::from(sizes.peers)),
+            removed: [Incarnation(0); PEERS],
             term: Term(0),
             reachable: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
@@ -75,9 +78,17 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         }
     }
 
+    /// The epoch of this member, named by the incarnation in which it began, is not the first, whose
+    /// number is 1: what an earlier one has left in the groups' memory is void, and the member takes
+    /// part once the others count it.
+    #[must_use]
+    pub const fn in_epoch(self, epoch: Incarnation) -> Self {
+        Self { epoch, ..self }
+    }
+
     /// Opens group `id` with `members` in the order of their granks, and continues from the memory
-    /// of an earlier incarnation. Nothing is sent before all live members have opened it with the
-    /// same list and sizes.
+    /// of an earlier incarnation of the same epoch. Nothing is sent before all live members have
+    /// opened it with the same list and sizes.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -94,15 +105,19 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
             return Err(OpenError::IsOpen);
         }
         let at = (self.config, self.regions);
-        let who = (self.live, self.incarnation);
-        *place = Some(Group::open(fabric, at, id, members, who)?);
+        let mut group = Group::open(fabric, at, id, members, self.epoch)?;
+        for (peer, last) in (0..).map(Peer).zip(self.removed).filter(|it| it.1.0 > 0) {
+            group.remove(peer, last);
+        }
+        *place = Some(group);
         Ok(())
     }
 
     /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
-    /// before [`Fabric::admit`], since it clears what the peer may write.
+    /// before [`Fabric::admit`], since it clears what the peer may write. Before an incarnation of a
+    /// later epoch than the first, the epochs before that are removed ([`Self::remove`]).
     pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
-        if peer == self.me || !self.live.contains(peer) {
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
             return;
         }
         // Checked by Config::new.
@@ -116,7 +131,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
 
     /// `peer` is admitted: frames for it are sent.
     pub fn handle_admitted(&mut self, peer: Peer) {
-        if peer != self.me && self.live.contains(peer) {
+        if peer != self.me && peer.0 < self.config.sizes().peers {
             self.reachable.insert(peer);
         }
     }
@@ -131,8 +146,9 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
     }
 
-    /// Removes a member from all groups by decision: fences it; then trees are formed without it,
-    /// and its own streams are closed. Idempotent within its term.
+    /// Removes epochs of a member from all groups by decision: fences it; then trees are formed
+    /// without it, and its own streams are closed. A later epoch is counted again once it is
+    /// admitted. Nothing happens where those epochs are removed already.
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.
@@ -141,21 +157,42 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         fabric: &mut impl Fabric,
         decision: Decision,
     ) -> Result<(), RemoveError> {
-        // First, so that no posted write of the peer lands in a stream that is being closed.
-        decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
-        let peer = decision.removed;
-        if self.live.contains(peer) {
-            self.handle_fenced(peer);
-            self.live.remove(peer);
-            self.groups.iter_mut().flatten().for_each(|group| group.remove(peer));
+        let Decision { removed: peer, last, .. } = decision;
+        if !self.counts(peer, last) {
+            return Ok(());
         }
+        // A later epoch is a member in some group: the earlier ones were fenced before it was.
+        let is_past = self.groups.iter().flatten().any(|it| it.epoch(peer) > Some(last));
+        if !is_past {
+            // First, so that no posted write of the peer lands in a stream that is being closed.
+            decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
+            self.handle_fenced(peer);
+        }
+        self.removed[peer.index()] = last;
+        self.groups.iter_mut().flatten().for_each(|group| group.remove(peer, last));
         Ok(())
     }
 
-    /// The members that no decision has removed.
+    /// Whether an epoch of `peer` up to `last` is not removed yet.
     #[must_use]
-    pub const fn live(&self) -> PeerSet {
-        self.live
+    pub fn counts(&self, peer: Peer, last: Incarnation) -> bool {
+        self.removed.get(peer.index()).is_none_or(|removed| *removed < last)
+    }
+
+    /// The members of `group` that this one counts: those that no decision has removed, and those
+    /// that have come back.
+    #[must_use]
+    pub fn live(&self, group: GroupId) -> PeerSet {
+        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        group.map_or(PeerSet::EMPTY, Group::live)
+    }
+
+    /// The epoch of `root` whose messages are received now: once it is removed, up to
+    /// [`Delivery::RootLost`], and from there on the next.
+    #[must_use]
+    pub fn epoch(&self, group: GroupId, root: Grank) -> Option<Incarnation> {
+        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        Some(Incarnation(group.streams.get(root.index())?.note.epoch))
     }
 
     /// The counters of this incarnation.
@@ -320,6 +357,14 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         group.is_some_and(|group| group.is_open)
     }
 
+    /// Whether this member has come back to `group`, and does not take part yet: not all members
+    /// count it.
+    #[must_use]
+    pub fn is_fresh(&self, group: GroupId) -> bool {
+        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        group.is_some_and(|group| group.is_fresh)
+    }
+
     /// Whether everything that is held was released, here and at all members that acknowledge to
     /// this root.
     #[must_use]
@@ -328,7 +373,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         group.is_none_or(|group| {
             let streams = group.streams.iter().take(usize::from(group.members.count));
             let mut led = streams.filter(|stream| stream.is_led(&group.members));
-            led.all(|stream| stream.is_idle(&group.members))
+            led.all(Stream::is_idle)
         })
     }
 

@@ -26,8 +26,8 @@
 //!  transport:    machine ─▶ member (one group) ─▶ stream (one root) ─▶ note, sources, closing
 //! ```
 //!
-//! Barriers and all-gathers are what all members do together. It does not offer total order or the
-//! return of a removed member.
+//! Barriers and all-gathers are what all members do together. A member that was removed comes back in
+//! a new epoch, and receives what is sent from then on. It does not offer total order.
 //! Behaviours GT-1 to GT-21: `SPEC.md` beside this file.
 
 mod barrier;
@@ -52,7 +52,7 @@ pub use config::{
     BLOCK_LEN_MAX, BLOCKS_MAX, Config, ConfigError, ENTRIES_MAX, GROUPS_MAX, Regions, Sizes,
 };
 pub use machine::Groups;
-pub use mutants::MUTANTS;
+pub use mutants::{MUTANTS, SCENARIO_MUTANTS};
 pub use note::Position;
 pub use outcome::{
     Chunk, Counters, Delivery, Gathered, GroupId, OpenError, Receipt, SendError, Standing,

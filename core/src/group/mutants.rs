@@ -16,9 +16,9 @@ pub(super) const ACKED_BEFORE_RELEASE: Mutant = group("G3-acked-before-release",
 pub(super) const SECOND_READ: Mutant = group("G4-second-read", "window");
 /// G5: the minimum of a subtree leaves out its last child.
 pub(super) const CHILD_LEFT_OUT: Mutant = group("G5-child-left-out", "window");
-/// G6: a child's minimum counts under whichever removed set it was taken.
+/// G6: a child's minimum counts under whichever members it was taken.
 pub(super) const FOREIGN_MINIMUM: Mutant = group("G6-foreign-minimum", "window");
-/// G7: a round is decided on reports for different removed sets.
+/// G7: a round is decided on reports for different members.
 pub(super) const MIXED_ROUND: Mutant = group("G7-mixed-round", "verdict");
 /// G8: entries are accepted and blocks are read after the report.
 pub(super) const NOT_FROZEN: Mutant = group("G8-not-frozen", "verdict");
@@ -44,7 +44,7 @@ pub(super) const UNWRITTEN_COUNTED: Mutant = group("G18-unwritten-counted", "liv
 pub(super) const TURN_BY_BLOCK: Mutant = group("G20-turn-by-block", "steps");
 /// G21: a barrier is left when its coordinator has arrived.
 pub(super) const ARRIVALS_IGNORED: Mutant = group("G21-arrivals-ignored", "barrier");
-/// G22: a child's arrival counts under whichever removed set its subtree was formed.
+/// G22: a child's arrival counts under whichever members its subtree was formed.
 pub(super) const FOREIGN_ARRIVAL: Mutant = group("G22-foreign-arrival", "barrier");
 /// G23: a new parent or child is not sent how far the barriers are.
 pub(super) const NO_SYNC_AGAIN: Mutant = group("G23-no-sync-again", "liveness");
@@ -54,6 +54,32 @@ pub(super) const VALUE_AHEAD: Mutant = group("G24-value-ahead", "gather");
 pub(super) const NONE_EARLY: Mutant = group("G25-none-early", "gather");
 /// G26: who reads is not found again when a message travels in another way.
 pub(super) const READERS_STAY: Mutant = group("G26-readers-stay", "liveness");
+/// G19: a member that has come back takes part before all others count just whom it counts.
+pub(super) const JOINED_EARLY: Mutant = group("G19-joined-early", "agreement");
+/// G27: the epochs of members are left out of the digest of those.
+pub(super) const EPOCHS_IGNORED: Mutant = group("G27-epochs-ignored", "liveness");
+/// G28: a member that has come back begins behind all that was sent, not behind what is stable.
+pub(super) const STARTS_AT_END: Mutant = group("G28-starts-at-end", "liveness");
+/// G29: what was announced of an earlier epoch of the root counts.
+pub(super) const EARLIER_COUNTED: Mutant = group("G29-earlier-counted", "window");
+/// G30: a report on an epoch that a member takes no part in is not answered.
+pub(super) const UNANSWERED: Mutant = group("G30-unanswered", "liveness");
+/// G31: a member that has come back is counted while others still close its earlier stream.
+pub(super) const UNSETTLED_COUNTED: Mutant = group("G31-unsettled-counted", "liveness");
+/// G32: a stream goes on to the next epoch before the consumer is done with the one before.
+pub(super) const TURNED_EARLY: Mutant = group("G32-turned-early", "agreement");
+/// G33: of the message in whose middle a member begins, the rest is delivered.
+pub(super) const PASSED_DELIVERED: Mutant = group("G33-passed-delivered", "order");
+/// G34: one that has no part in the epochs before counts a member while others still close those.
+pub(super) const COUNTED_ALONE: Mutant = group("G34-counted-alone", "liveness");
+/// G35: a successor that once asked for entries which have left the window is sent none.
+pub(super) const OLD_CURSOR: Mutant = group("G35-old-cursor", "liveness");
+/// G36: blocks are read by a plan that was made for fewer members than are live.
+pub(super) const OTHER_PLAN: Mutant = group("G36-other-plan", "liveness");
+/// G37: fresh members begin without one that may have begun with them.
+pub(super) const PLEDGE_FORGOTTEN: Mutant = group("G37-pledge-forgotten", "gather");
+/// G38: a welcome counts that was said before another member was removed.
+pub(super) const STALE_WELCOME: Mutant = group("G38-stale-welcome", "gather");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -81,4 +107,16 @@ pub const MUTANTS: &[Mutant] = &[
     VALUE_AHEAD,
     NONE_EARLY,
     READERS_STAY,
+    STARTS_AT_END,
+    UNANSWERED,
+    UNSETTLED_COUNTED,
+    TURNED_EARLY,
+    PASSED_DELIVERED,
+    COUNTED_ALONE,
+    OTHER_PLAN,
+    PLEDGE_FORGOTTEN,
 ];
+
+/// Those that a scenario shows, and no seed below 9,000.
+pub const SCENARIO_MUTANTS: &[Mutant] =
+    &[JOINED_EARLY, OLD_CURSOR, EPOCHS_IGNORED, EARLIER_COUNTED, STALE_WELCOME];

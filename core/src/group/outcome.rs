@@ -6,6 +6,7 @@ use core::hash::{Hash, Hasher};
 use super::note::Position;
 use super::seats::Grank;
 use crate::fabric::At;
+use crate::ids::Incarnation;
 
 /// The number of a group: its place in every member's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,6 +145,8 @@ pub enum Delivery {
     RootLost {
         /// The sender.
         root: Grank,
+        /// The epoch of the root that ended. What it sends in a later one comes behind this.
+        epoch: Incarnation,
         /// The number of its last message; 0 if there is none.
         last: u64,
     },

@@ -1,18 +1,20 @@
 //! One root's stream at one member: what is held, who forwards to whom, which reads are out.
 
-use super::closing::Closing;
+use super::closing::{Closing, Ending, Reports};
 use super::config::Window;
 use super::mutants::{
-    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN, NO_NEED, READERS_STAY,
-    REUSED_BEFORE_STABLE,
+    ACKED_BEFORE_RELEASE, CHILD_LEFT_OUT, COUNTED_ALONE, FOREIGN_MINIMUM, NO_MINIMUM_AGAIN,
+    NO_NEED, READERS_STAY, REUSED_BEFORE_STABLE, TURNED_EARLY,
 };
-use super::note::{Note, Position};
+use super::note::{Note, Position, State};
 use super::outcome::Standing;
 use super::pipeline::Pipeline;
 use super::seats::{Grank, Seats};
 use super::sources::Sources;
 use crate::fabric::{Fabric, Memory};
-use crate::wire::group::{Blocks, ENTRY_LEN, Entry, EntryKind, Head, Held, Spread};
+use crate::wire::group::{
+    Blocks, EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Footing, Head, Held, Report, Spread,
+};
 
 /// Reads of one stream that are out at a time.
 pub(super) const READS: usize = 4;
@@ -25,11 +27,11 @@ pub(super) enum Wanted {
     Entry(u64),
 }
 
-/// What the subtree of a member has released, under the removed set that it names.
+/// What the subtree of a member has released, under the members and epochs that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ack {
     pub(super) released: Position,
-    pub(super) removed: u64,
+    pub(super) epochs: u64,
 }
 
 /// The members as one of them knows them.
@@ -37,16 +39,16 @@ pub(super) struct Ack {
 pub(super) struct Members {
     pub(super) count: u16,
     pub(super) me: Grank,
+    /// Those that this member counts, itself included.
     pub(super) live: u64,
+    /// Digest of those with their epochs: the removed set alone is the same before a return and
+    /// after the next removal.
+    pub(super) epochs: u64,
 }
 
 impl Members {
     pub(super) const fn all(&self) -> u64 {
         u64::MAX >> (64 - self.count)
-    }
-
-    pub(super) const fn removed(&self) -> u64 {
-        self.all() & !self.live
     }
 
     pub(super) const fn others(&self) -> u64 {
@@ -55,7 +57,7 @@ impl Members {
 
     /// The live members after this one, nearest first, in the order of `root`.
     pub(super) fn after_me(&self) -> impl Iterator<Item = Grank> + use<> {
-        let Self { count, me, live } = *self;
+        let Self { count, me, live, .. } = *self;
         let granks = (1..count).map(move |ahead| Grank((me.0 + ahead) % count));
         granks.filter(move |grank| live & grank.bit() != 0)
     }
@@ -64,6 +66,8 @@ impl Members {
 /// The stream of one root.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Stream<const PEERS: usize> {
+    /// This member is the root.
+    pub(super) is_own: bool,
     pub(super) window: Window,
     pub(super) head: Head,
     pub(super) root: Grank,
@@ -74,8 +78,8 @@ pub(super) struct Stream<const PEERS: usize> {
     /// From whom entries come, and to whom they go.
     pub(super) predecessor: Option<Grank>,
     pub(super) successors: u64,
-    /// The next entry for each successor that has said where it stands.
-    pub(super) cursors: [Option<u64>; PEERS],
+    /// The next entry for each successor that has said where it stands in which epoch.
+    pub(super) cursors: [Option<(u32, u64)>; PEERS],
     pub(super) need_due: bool,
     /// To whom acknowledgements go, and from whom they come.
     pub(super) parent: Option<Grank>,
@@ -83,16 +87,16 @@ pub(super) struct Stream<const PEERS: usize> {
     pub(super) acks: [Ack; PEERS],
     /// What the parent was sent; none if it must be sent again.
     pub(super) acked: Option<Ack>,
-    /// At the root: released by all.
-    pub(super) stable: Position,
     /// Who reads from this member, and which of them must be sent what it holds.
     pub(super) readers: u64,
     pub(super) hold_due: u64,
     /// How the messages so far have travelled, and for which of these ways the readers are known.
     pub(super) spreads: u8,
     arranged: u8,
-    /// What the others have announced.
-    pub(super) adverts: [Held; PEERS],
+    /// Messages up to this one may have been sent to other members than are live.
+    pub(super) mixed: u64,
+    /// What the others have announced of which epoch.
+    pub(super) adverts: [(u32, Held); PEERS],
     pub(super) reads: [Option<(Wanted, Grank)>; READS],
     pub(super) sources: Sources,
     /// At the root: the blocks of the message that was begun end here.
@@ -103,14 +107,20 @@ pub(super) struct Stream<const PEERS: usize> {
     pub(super) taken: u64,
     /// At the root: an earlier incarnation began a message and did not finish it.
     pub(super) is_unfinished: bool,
-    pub(super) closing: Option<Closing<PEERS>>,
+    pub(super) closing: Option<Closing>,
+    pub(super) reports: Reports<PEERS>,
+    /// The last epoch of the root that a decision has removed.
+    pub(super) out: u32,
+    /// Who must be sent the own report, and who an answer to theirs.
+    pub(super) report_due: u64,
+    pub(super) answer_due: u64,
 }
 
 impl<const PEERS: usize> Stream<PEERS> {
-    /// The stream as the memory has it.
-    pub(super) fn attach(fabric: &impl Fabric, window: Window, head: Head, list: u32) -> Self {
-        let note = Note::attach(fabric, &window, list);
+    /// The stream as `note` has it, which is in memory or will be.
+    pub(super) fn new(fabric: &impl Fabric, window: Window, head: Head, note: Note) -> Self {
         let mut stream = Self {
+            is_own: false,
             window,
             head: Head { epoch: note.epoch, ..head },
             root: Grank(head.root),
@@ -125,12 +135,12 @@ impl<const PEERS: usize> Stream<PEERS> {
             below: 0,
             acks: [Ack::default(); PEERS],
             acked: None,
-            stable: Position::default(),
             readers: 0,
             hold_due: 0,
             spreads: window.config.sizes().spread.bit(),
             arranged: 0,
-            adverts: [Held::default(); PEERS],
+            mixed: note.entries,
+            adverts: [(0, Held::default()); PEERS],
             reads: [None; READS],
             sources: Sources::new(),
             draft: None,
@@ -138,18 +148,43 @@ impl<const PEERS: usize> Stream<PEERS> {
             taken: 0,
             is_unfinished: false,
             closing: None,
+            reports: Reports::new(),
+            // Who has frozen a stream knew of the decision.
+            out: if note.state == State::Open { 0 } else { note.epoch },
+            report_due: 0,
+            answer_due: 0,
         };
+        if note.state == State::Closed {
+            let end = Position { entries: note.end, blocks: note.blocks.base };
+            // Of an epoch that this member has no part in, there is nothing to hand out.
+            let is_absent = note.epoch == 0;
+            let ending = if is_absent { Ending::End } else { Ending::Nothing };
+            let closing = Closing::closed(end, ending);
+            stream.closing = Some(Closing { is_settled: is_absent, ..closing });
+        }
         let oldest = note.entries.saturating_sub(window.entries());
         for seq in oldest + 1..=note.entries {
             let spread = stream.entry(fabric, seq).map_or(0, |entry| entry.spread.bit());
             stream.spreads |= spread;
         }
-        let last = stream.entry(fabric, note.entries);
-        stream.is_unfinished = last.is_some_and(|entry| {
-            entry.kind == EntryKind::Long
-                && note.blocks.base < entry.first + window.blocks_of(entry.len)
-        });
         stream
+    }
+
+    /// This member is the root: it goes on where it was.
+    pub(super) fn own(&mut self, fabric: &impl Fabric) {
+        self.is_own = true;
+        let (note, last) = (self.note, self.entry(fabric, self.note.entries));
+        self.is_unfinished = last.is_some_and(|entry| {
+            let end = entry.first + self.window.blocks_of(entry.len);
+            entry.kind == EntryKind::Long && note.blocks.base < end
+        });
+        self.handed = self.held();
+        self.last_chunk = self.handed;
+    }
+
+    /// Whether what is held is of the epoch that is counted.
+    pub(super) const fn is_turned(&self) -> bool {
+        self.note.epoch == self.note.counted
     }
 
     /// Computes everything that follows from who is live.
@@ -179,9 +214,9 @@ impl<const PEERS: usize> Stream<PEERS> {
         for spread in Spread::ALL.into_iter().filter(|it| self.spreads & it.bit() != 0) {
             let serves = tree.of_blocks(spread).map(|tree| (tree, tree.serves(count, own)));
             self.readers |= match (spread, serves) {
-                // The plan may name a removed member as a source: after a removal any survivor may
-                // be asked.
-                _ if members.removed() != 0 => members.others(),
+                // The plan may name a member as a source that is not live, or has come back since:
+                // any may be asked.
+                _ if members.live != members.all() || self.is_mixed() => members.others(),
                 (_, Some((tree, range))) => bits(&mut tree.parts(range).map(|part| part.start)),
                 (Spread::Pipeline, None) => bits(&mut pipeline_readers(count, own)),
                 (_, None) if own == 0 => members.others(),
@@ -192,12 +227,11 @@ impl<const PEERS: usize> Stream<PEERS> {
         if self.predecessor != before && !NO_NEED.is_planted() {
             self.need_due = self.predecessor.is_some();
         }
-        // The parent counts only what was reported under its own removed set.
+        // The parent counts only what was reported under its own members and epochs.
         if !NO_MINIMUM_AGAIN.is_planted() {
             self.acked = None;
         }
         self.hold_due |= self.readers;
-        self.note_stable(members);
     }
 
     /// The message `entry` is held, whose blocks may have other readers than those before.
@@ -212,11 +246,6 @@ impl<const PEERS: usize> Stream<PEERS> {
         self.spreads != self.arranged
     }
 
-    /// The round that closes the stream, once it has begun.
-    pub(super) fn round(&self) -> Option<&Closing<PEERS>> {
-        self.closing.as_ref().filter(|closing| closing.is_begun)
-    }
-
     /// Whether its root is live.
     pub(super) const fn is_led(&self, members: &Members) -> bool {
         members.live & self.root.bit() != 0
@@ -229,16 +258,107 @@ impl<const PEERS: usize> Stream<PEERS> {
         if self.parent == Some(grank) {
             self.acked = None;
         }
-        if let Some(closing) = &mut self.closing {
-            closing.say_again(grank);
-        }
+        self.report_due |= grank.bit();
     }
 
     /// The connection to `grank` is gone.
     pub(super) const fn forget(&mut self, grank: Grank) {
-        self.adverts[grank.index()] = Held { entries: 0, blocks: Blocks { base: 0, mask: 0 } };
+        let held = Held { entries: 0, blocks: Blocks { base: 0, mask: 0 } };
+        self.adverts[grank.index()] = (0, held);
         self.cursors[grank.index()] = None;
-        self.acks[grank.index()] = Ack { released: Position { entries: 0, blocks: 0 }, removed: 0 };
+        self.acks[grank.index()] = Ack { released: Position { entries: 0, blocks: 0 }, epochs: 0 };
+        self.answer_due &= !grank.bit();
+    }
+
+    /// Reports again, and to all: the members have changed, or this one has turned.
+    pub(super) fn begin_round(&mut self, members: &Members) {
+        if self.is_led(members) {
+            return;
+        }
+        if self.is_turned() && self.note.counted > 0 {
+            self.closing.get_or_insert_default().begin_round();
+        }
+        self.report_due = members.others();
+    }
+
+    /// What this member reports of the stream of a removed root, once it has completed its reads.
+    /// It names the epoch that the report is about.
+    pub(super) fn report(&self, members: &Members) -> Option<(u32, Report)> {
+        let (counted, epochs) = (self.note.counted, members.epochs);
+        let past = (self.out, Report { epochs, footing: Footing::Absent, ..Report::default() });
+        if counted == 0 {
+            return (self.out > 0).then_some(past);
+        }
+        if self.is_led(members) {
+            return None;
+        }
+        if !self.is_turned() {
+            // It has taken nothing of the epoch that was removed, and takes what others report.
+            return Some((counted, Report { epochs, ..Report::default() }));
+        }
+        let closing = self.closing.as_ref()?;
+        if closing.is_settled && self.out > counted && !COUNTED_ALONE.is_planted() {
+            return Some(past);
+        }
+        if closing.is_closed {
+            let held = Held { entries: self.note.end, blocks: self.note.blocks };
+            return Some((counted, Report { held, epochs, footing: Footing::Closed }));
+        }
+        closing.own.map(|own| (counted, own))
+    }
+
+    /// All others may have closed what is closed here: from then on this member answers for all
+    /// epochs that are removed, those that it has never counted included.
+    pub(super) fn settle_closing(&mut self, members: &Members) {
+        let is_turned = self.is_turned();
+        let Some(closing) = self.closing.as_mut().filter(|it| it.is_closed && !it.is_settled)
+        else {
+            return;
+        };
+        if is_turned && self.reports.is_settled(self.note.counted, members) {
+            closing.is_settled = true;
+            self.report_due = members.others();
+        }
+    }
+
+    /// The answer to the report of `to`, if that is on an epoch that this member takes no part in any
+    /// more, or will never take part in: it answers for all of those. An answer names no members.
+    pub(super) fn answer(&self, to: Grank) -> Option<(u32, Report)> {
+        let (epoch, counted) = (self.reports.epoch_of(to)?, self.note.counted);
+        let is_absent = epoch < counted || epoch > counted && epoch <= self.out;
+        let last = if epoch < counted { counted - 1 } else { self.out };
+        is_absent.then(|| (last, Report { footing: Footing::Absent, ..Report::default() }))
+    }
+
+    /// Goes on to the epoch that is counted, once the consumer is done with the messages of the one
+    /// before. It may not have been handed the end: one that takes part in calls alone never is.
+    pub(super) fn turn(&mut self, fabric: &impl Fabric, members: &Members) {
+        if self.is_turned() || !(self.is_drained(fabric) || TURNED_EARLY.is_planted()) {
+            return;
+        }
+        let is_handed = self.closing.is_none_or(|it| it.ending == Ending::End);
+        let lost = if is_handed { self.note.lost } else { (self.note.epoch, self.note.end) };
+        self.note = self.note.begin(self.note.counted, Position::default());
+        self.note.lost = lost;
+        self.begin_at(fabric, Position::default());
+        self.need_due = self.predecessor.is_some();
+        self.acked = None;
+        self.hold_due = self.readers;
+        self.begin_round(members);
+    }
+
+    /// Begins with `epoch` of the root behind `at`.
+    pub(super) fn begin(&mut self, fabric: &impl Fabric, epoch: u32, at: Position) {
+        self.note = self.note.begin(epoch, at);
+        self.begin_at(fabric, at);
+    }
+
+    fn begin_at(&mut self, fabric: &impl Fabric, at: Position) {
+        self.note.store(fabric, &self.window);
+        self.head.epoch = self.note.epoch;
+        (self.handed, self.last_chunk, self.mixed) = (at, at, at.entries);
+        self.closing = None;
+        self.sources = Sources::new();
     }
 
     /// Entry `seq`, if it is held. Only this member writes its own memory.
@@ -250,7 +370,16 @@ impl<const PEERS: usize> Stream<PEERS> {
         }
         let (at, mut copy) = (self.window.entry_at(seq), [0; ENTRY_LEN]);
         fabric.memory().copy_out(at.region, at.offset, &mut copy);
-        Entry::peek(&copy).filter(|entry| entry.seq == seq)
+        // Under the same number there may be one of an earlier epoch.
+        Entry::peek(&copy).filter(|it| it.seq == seq && it.epoch == self.note.epoch)
+    }
+
+    /// Whether `entry` and its payload are stored as they were sealed.
+    pub(super) fn is_whole(&self, fabric: &impl Fabric, entry: &Entry) -> bool {
+        let (at, mut copy) = (self.window.entry_at(entry.seq), [0; ENTRY_LEN + EAGER_MAX as usize]);
+        let Some(slot) = copy.get_mut(..self.window.slot_len()) else { return false };
+        fabric.memory().copy_out(at.region, at.offset, slot);
+        Entry::open(slot, |bytes| fabric.crc32c(bytes)) == Some(*entry)
     }
 
     /// The message that `block` belongs to, if its entry is held: the latest that begins at or
@@ -280,12 +409,24 @@ impl<const PEERS: usize> Stream<PEERS> {
         u32::try_from(len).unwrap_or(0)
     }
 
-    /// Stores `slot`, an entry and its payload, as entry `seq`; its first word last.
-    pub(super) fn store_entry(&mut self, fabric: &impl Fabric, seq: u64, slot: &mut [u8]) {
+    /// Stores `slot`, an entry and its payload, as entry `entry`; its first word last.
+    pub(super) fn store_entry(&mut self, fabric: &impl Fabric, entry: &Entry, slot: &mut [u8]) {
+        let seq = entry.seq;
         let at = self.window.entry_at(seq);
         fabric.memory().copy_in(at.region, at.offset + 8, &slot[8..]);
         fabric.memory().store(at.region, at.offset, seq);
-        self.note.entries = seq;
+        self.note_entry(fabric, entry);
+    }
+
+    /// `entry` and its payload are in memory.
+    pub(super) fn note_entry(&mut self, fabric: &impl Fabric, entry: &Entry) {
+        self.note.entries = entry.seq;
+        // Its first block lies before what this member began with, which therefore has blocks of it
+        // before any was read.
+        let is_passed = entry.kind == EntryKind::Long && entry.first < self.note.released.blocks;
+        if is_passed && !self.is_own {
+            self.note.passed = entry.seq;
+        }
         self.note.store(fabric, &self.window);
     }
 
@@ -299,58 +440,86 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// The acknowledgement that the parent must be sent now, if any: when it moved by a quarter of
     /// a window, or nothing more is on its way to the consumer.
     pub(super) fn ack_due(&self, members: &Members) -> Option<Ack> {
-        let ack = Ack { released: self.least(members), removed: members.removed() };
+        let ack = Ack { released: self.least(members), epochs: members.epochs };
         // The root frees nothing for a member that has never acknowledged.
         let Some(sent) = self.acked else { return Some(ack) };
         let by_entries = ack.released.entries.saturating_sub(sent.released.entries);
         let by_blocks = ack.released.blocks.saturating_sub(sent.released.blocks);
         let is_far =
             4 * by_entries >= self.window.entries() || 4 * by_blocks >= self.window.blocks();
-        let is_idle = self.reads == [None; READS] && self.note.released == self.own();
+        let is_idle = self.reads == [None; READS] && self.note.released == self.held();
         (ack.released != sent.released && (is_far || is_idle)).then_some(ack)
     }
 
-    const fn own(&self) -> Position {
+    const fn held(&self) -> Position {
         Position { entries: self.note.entries, blocks: self.note.blocks.base }
+    }
+
+    /// At the root: released by all.
+    pub(super) fn stable(&self) -> Position {
+        if self.is_own { self.note.released } else { Position::default() }
     }
 
     /// Up to where slots may be used again here.
     pub(super) fn reusable(&self) -> Position {
-        if ACKED_BEFORE_RELEASE.is_planted() { self.own() } else { self.note.released }
+        if self.is_own {
+            // One that comes back must begin before a message that is not whole.
+            let begun = u64::from(self.draft.is_some() || self.is_unfinished);
+            return Position { entries: self.note.entries - begun, ..self.held() };
+        }
+        if ACKED_BEFORE_RELEASE.is_planted() { self.held() } else { self.note.released }
     }
 
     /// What this member and those below it have released. One that formed its subtree under
-    /// another removed set counts as if it had said nothing.
+    /// other members or epochs counts as if it had said nothing.
     fn least(&self, members: &Members) -> Position {
-        let own = self.reusable();
+        let own = if self.is_turned() { self.reusable() } else { Position::default() };
         (0..members.count).map(Grank).filter(|grank| self.below & grank.bit() != 0).fold(
             own,
             |least, grank| {
                 let ack = self.acks[grank.index()];
-                let is_same = ack.removed == members.removed() || FOREIGN_MINIMUM.is_planted();
+                let is_same = ack.epochs == members.epochs || FOREIGN_MINIMUM.is_planted();
                 least.min(if is_same { ack.released } else { Position::default() })
             },
         )
     }
 
     /// At the root: what all have released may have grown.
-    pub(super) fn note_stable(&mut self, members: &Members) {
-        if members.me == self.root {
-            // The tree may have changed since: what all have released is never taken back.
-            self.stable = self.stable.max(self.least(members));
+    pub(super) fn note_stable(&mut self, fabric: &impl Fabric, members: &Members) {
+        // The tree may have changed since: what all have released is never taken back.
+        let stable = self.note.released.max(self.least(members));
+        if self.is_own && stable != self.note.released {
+            self.note.released = stable;
+            // Before a slot is used again: one that comes back begins behind what the note says,
+            // and what an incarnation has half overwritten must not lie there.
+            self.note.store(fabric, &self.window);
+        }
+    }
+
+    /// Whether a message whose blocks are not all released was sent to other members than are live.
+    const fn is_mixed(&self) -> bool {
+        self.mixed > self.note.released.entries
+    }
+
+    /// `entry` was sent to other members than are live: its plan does not say who reads from whom.
+    pub(super) fn note_mixed(&mut self, entry: &Entry, members: &Members) {
+        if entry.members != members.live {
+            self.mixed = entry.seq;
+            self.readers = members.others();
+            self.hold_due = self.readers;
         }
     }
 
     /// At the root: whether the next entry has a free slot.
     pub(super) fn has_entry(&self) -> bool {
         let kept = self.kept.map_or(self.note.entries, |seq| seq - 1);
-        let ahead = self.note.entries - self.stable.entries.min(kept);
+        let ahead = self.note.entries - self.stable().entries.min(kept);
         ahead < self.window.entries() || REUSED_BEFORE_STABLE.is_planted()
     }
 
     /// At the root: blocks that have a free slot.
     pub(super) fn free_blocks(&self) -> u64 {
-        let ahead = self.note.blocks.base - self.stable.blocks.min(self.note.blocks.base);
+        let ahead = self.note.blocks.base - self.stable().blocks.min(self.note.blocks.base);
         if REUSED_BEFORE_STABLE.is_planted() {
             return self.window.blocks();
         }
@@ -365,15 +534,14 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     pub(super) fn standing(&self, members: &Members) -> Standing {
         let hindmost = self.hindmost(members).filter(|_| members.me == self.root);
-        let (held, released) = (self.own(), self.note.released);
-        Standing { held, released, stable: self.stable, hindmost }
+        let released = if self.is_own { self.held() } else { self.note.released };
+        Standing { held: self.held(), released, stable: self.stable(), hindmost }
     }
 
     /// Whether everything that was sent was received and released here.
-    pub(super) fn is_idle(&self, members: &Members) -> bool {
-        let is_settled = self.note.released == self.own() && self.note.blocks.mask == 0;
-        let is_stable = members.me != self.root || self.stable == self.own();
-        is_settled && is_stable && self.reads == [None; READS]
+    pub(super) fn is_idle(&self) -> bool {
+        let is_settled = self.note.released == self.held() && self.note.blocks.mask == 0;
+        is_settled && self.is_turned() && self.reads == [None; READS]
     }
 }
 

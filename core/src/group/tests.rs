@@ -1,6 +1,8 @@
 //! Members over the loopback fabric.
 
 mod calls;
+mod planted;
+mod returns;
 
 use std::vec;
 use std::vec::Vec;
@@ -209,7 +211,7 @@ fn survivors_of_a_root_agree_on_its_last_message() {
     for member in &mut survivors {
         let (messages, ends) = take(member);
         assert_eq!(messages, [(1, message(100))]);
-        assert_eq!(ends, [Delivery::RootLost { root: Grank(0), last: 1 }]);
+        assert_eq!(ends, [Delivery::RootLost { root: Grank(0), epoch: Incarnation(1), last: 1 }]);
     }
 }
 

@@ -6,17 +6,19 @@
 //! frame  0       2      4       8
 //!        │ group │ root │ epoch │ FORWARD  entry, payload
 //!                               │ HOLD     entries, base, mask
-//!                               │ ACK      entries, blocks, removed
+//!                               │ ACK      entries, blocks, epochs
 //!                               │ NEED     next
-//!                               │ REPORT   removed, entries, base, mask
-//!                               │ SYNC     arrived, released, removed
-//!                               │ AGREE    list, sizes, heard
+//!                               │ REPORT   entries, base, mask, epochs, footing
+//!                               │ SYNC     arrived, released, epochs
+//!                               │ AGREE    list, sizes, live, epochs, heard │ fresh << 1
+//!                               │ WELCOME  entries, blocks, released, gathers, since
 //! ```
 //!
 //! The checksum of an entry runs over entry and payload with its own field as zero: entries are
 //! read out of other members' memory, too. A frame needs none, since a lane's slot has one. Blocks
 //! are counted from 0; `base` is the number of blocks held without a gap, bit i of `mask` the block
-//! base + 1 + i. Unused bytes are zero, and a frame that differs there is none.
+//! base + 1 + i. `live` is the set of members that the sender counts, and `epochs` the digest of
+//! those with their epochs. Unused bytes are zero, and a frame that differs there is none.
 
 use super::{u16_at, u32_at, u64_at};
 
@@ -94,7 +96,7 @@ impl Spread {
 pub struct Entry {
     /// Counts the root's messages from 1.
     pub seq: u64,
-    /// The incarnation in which the root's memory began.
+    /// The epoch of the root: the incarnation in which its memory began.
     pub epoch: u32,
     /// Bytes of the message.
     pub len: u64,
@@ -168,7 +170,7 @@ impl Entry {
             kind,
             spread,
         };
-        let is_possible = entry.seq > 0 && entry.len <= 1 << 63 && entry.first <= 1 << 62;
+        let is_possible = entry.seq > 0 && entry.len <= 1 << 63 && entry.first <= BLOCKS_MAX;
         (is_possible && is_blank(12..16) && is_blank(50..field::CRC)).then_some(entry)
     }
 
@@ -239,9 +241,9 @@ pub struct Held {
 pub struct Head {
     /// The group.
     pub group: u16,
-    /// The root, as a grank; of AGREE and SYNC, the sender.
+    /// The root, as a grank; of AGREE, SYNC and WELCOME, the sender.
     pub root: u16,
-    /// The root's epoch; of AGREE and SYNC, the sender's.
+    /// The epoch of that member.
     pub epoch: u32,
 }
 
@@ -252,12 +254,69 @@ pub struct Sync {
     pub arrived: u64,
     /// The last that all live members have arrived at.
     pub released: u64,
-    /// Under which removed set the subtree was formed.
-    pub removed: u64,
+    /// Under which members and epochs the subtree was formed.
+    pub epochs: u64,
 }
 
-/// Above every number of a barrier.
-const BARRIERS_MAX: u64 = 1 << 62;
+/// On what a member reports what it holds of the stream of a root that was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Footing {
+    /// It takes nothing more but what others report.
+    #[default]
+    Frozen,
+    /// These are the messages of the stream, and it holds them all.
+    Closed,
+    /// It takes no part in that epoch of the root, or has closed it and counts a later one.
+    Absent,
+}
+
+/// What a member holds of the stream of a root that was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Report {
+    /// What it holds.
+    pub held: Held,
+    /// The members and epochs of the round.
+    pub epochs: u64,
+    /// On what footing.
+    pub footing: Footing,
+}
+
+/// How a member has opened the group, and whom it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Agree {
+    /// Digest of the list of members.
+    pub list: u64,
+    /// Digest of the sizes.
+    pub sizes: u64,
+    /// The members that the sender counts, as granks.
+    pub live: u64,
+    /// Digest of those with their epochs.
+    pub epochs: u64,
+    /// It has received the receiver's.
+    pub heard: bool,
+    /// It has come back, and takes nothing yet.
+    pub fresh: bool,
+}
+
+/// Where a member that comes back begins, as one says that counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Welcome {
+    /// Messages of the sender that lie before.
+    pub entries: u64,
+    /// Blocks of the sender that lie before.
+    pub blocks: u64,
+    /// The last barrier that the sender knows to be released.
+    pub released: u64,
+    /// The last all-gather that the sender has begun.
+    pub gathers: u64,
+    /// The last all-gather that the sender has no part in.
+    pub since: u64,
+}
+
+/// Above every number of a message, a barrier and an all-gather.
+const CALLS_MAX: u64 = 1 << 62;
+/// Above every number of a block.
+const BLOCKS_MAX: u64 = 1 << 62;
 
 /// What a frame says, FORWARD apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -271,8 +330,8 @@ pub enum Frame {
         entries: u64,
         /// Blocks.
         blocks: u64,
-        /// Under which removed set the subtree was formed.
-        removed: u64,
+        /// Under which members and epochs the subtree was formed.
+        epochs: u64,
     },
     /// The receiver is the sender's predecessor, which begins with this message.
     Need {
@@ -280,23 +339,13 @@ pub enum Frame {
         next: u64,
     },
     /// What the sender holds of the stream of a removed root.
-    Report {
-        /// The removed set of the round.
-        removed: u64,
-        /// What it is.
-        held: Held,
-    },
+    Report(Report),
     /// How far the barriers are.
     Sync(Sync),
     /// How the sender has opened the group.
-    Agree {
-        /// Digest of the list of members.
-        list: u64,
-        /// Digest of the sizes.
-        sizes: u64,
-        /// Whether it has received the receiver's.
-        heard: bool,
-    },
+    Agree(Agree),
+    /// Where the receiver begins, and where the sender did.
+    Welcome(Welcome),
 }
 
 /// The kind of a FORWARD on a lane.
@@ -307,8 +356,9 @@ const NEED: u16 = 4;
 const REPORT: u16 = 5;
 const SYNC: u16 = 6;
 const AGREE: u16 = 7;
+const WELCOME: u16 = 8;
 
-const WORDS_MAX: usize = 4;
+const WORDS_MAX: usize = 5;
 
 impl Head {
     /// The head as bytes.
@@ -336,17 +386,22 @@ impl Frame {
     pub fn encode(&self, head: Head) -> (u16, [u8; HEAD_LEN + 8 * WORDS_MAX], usize) {
         let (kind, words, count) = match *self {
             Self::Hold(Held { entries, blocks }) => {
-                (HOLD, [entries, blocks.base, blocks.mask, 0], 3)
+                (HOLD, [entries, blocks.base, blocks.mask, 0, 0], 3)
             }
-            Self::Ack { entries, blocks, removed } => (ACK, [entries, blocks, removed, 0], 3),
-            Self::Need { next } => (NEED, [next, 0, 0, 0], 1),
-            Self::Report { removed, held: Held { entries, blocks } } => {
-                (REPORT, [removed, entries, blocks.base, blocks.mask], 4)
+            Self::Ack { entries, blocks, epochs } => (ACK, [entries, blocks, epochs, 0, 0], 3),
+            Self::Need { next } => (NEED, [next, 0, 0, 0, 0], 1),
+            Self::Report(Report { held: Held { entries, blocks }, epochs, footing }) => {
+                (REPORT, [entries, blocks.base, blocks.mask, epochs, footing as u64], 5)
             }
-            Self::Sync(Sync { arrived, released, removed }) => {
-                (SYNC, [arrived, released, removed, 0], 3)
+            Self::Sync(Sync { arrived, released, epochs }) => {
+                (SYNC, [arrived, released, epochs, 0, 0], 3)
             }
-            Self::Agree { list, sizes, heard } => (AGREE, [list, sizes, u64::from(heard), 0], 3),
+            Self::Agree(Agree { list, sizes, live, epochs, heard, fresh }) => {
+                (AGREE, [list, sizes, live, epochs, u64::from(heard) | u64::from(fresh) << 1], 5)
+            }
+            Self::Welcome(Welcome { entries, blocks, released, gathers, since }) => {
+                (WELCOME, [entries, blocks, released, gathers, since], 5)
+            }
         };
         let mut bytes = [0; HEAD_LEN + 8 * WORDS_MAX];
         put(&mut bytes, 0, &head.encode());
@@ -366,15 +421,33 @@ impl Frame {
         };
         match (kind, words.len()) {
             (HOLD, 24) => Some(Self::Hold(held(0))),
-            (ACK, 24) => Some(Self::Ack { entries: word(0), blocks: word(1), removed: word(2) }),
+            (ACK, 24) => Some(Self::Ack { entries: word(0), blocks: word(1), epochs: word(2) }),
             (NEED, 8) => Some(Self::Need { next: word(0) }),
-            (REPORT, 32) => Some(Self::Report { removed: word(0), held: held(1) }),
-            (SYNC, 24) if word(0).max(word(1)) <= BARRIERS_MAX => {
-                let (arrived, released, removed) = (word(0), word(1), word(2));
-                Some(Self::Sync(Sync { arrived, released, removed }))
+            (REPORT, 40) => {
+                let footing = match word(4) {
+                    0 => Footing::Frozen,
+                    1 => Footing::Closed,
+                    2 => Footing::Absent,
+                    _ => return None,
+                };
+                Some(Self::Report(Report { held: held(0), epochs: word(3), footing }))
             }
-            (AGREE, 24) if word(2) <= 1 => {
-                Some(Self::Agree { list: word(0), sizes: word(1), heard: word(2) == 1 })
+            (SYNC, 24) if word(0).max(word(1)) <= CALLS_MAX => {
+                let (arrived, released, epochs) = (word(0), word(1), word(2));
+                Some(Self::Sync(Sync { arrived, released, epochs }))
+            }
+            (AGREE, 40) if word(4) <= 3 => {
+                let (list, sizes, live, epochs) = (word(0), word(1), word(2), word(3));
+                let (heard, fresh) = (word(4) & 1 == 1, word(4) & 2 == 2);
+                Some(Self::Agree(Agree { list, sizes, live, epochs, heard, fresh }))
+            }
+            (WELCOME, 40) => {
+                let (entries, blocks, released) = (word(0), word(1), word(2));
+                let (gathers, since) = (word(3), word(4));
+                let is_possible = entries.max(released).max(gathers).max(since) <= CALLS_MAX
+                    && blocks <= BLOCKS_MAX;
+                let welcome = Welcome { entries, blocks, released, gathers, since };
+                is_possible.then_some(Self::Welcome(welcome))
             }
             _ => None,
         }
@@ -422,11 +495,12 @@ mod tests {
         let held = Held { entries: 2, blocks: Blocks { base: 4, mask: 5 } };
         for frame in [
             Frame::Hold(held),
-            Frame::Ack { entries: 1, blocks: 2, removed: 3 },
+            Frame::Ack { entries: 1, blocks: 2, epochs: 3 },
             Frame::Need { next: 9 },
-            Frame::Report { removed: 1, held },
-            Frame::Sync(Sync { arrived: 3, released: 2, removed: 1 }),
-            Frame::Agree { list: 1, sizes: 2, heard: true },
+            Frame::Report(Report { held, epochs: 1, footing: Footing::Absent }),
+            Frame::Sync(Sync { arrived: 3, released: 2, epochs: 1 }),
+            Frame::Agree(Agree { list: 1, sizes: 2, live: 3, epochs: 4, heard: true, fresh: true }),
+            Frame::Welcome(Welcome { entries: 1, blocks: 2, released: 3, gathers: 4, since: 5 }),
         ] {
             let (kind, bytes, len) = frame.encode(head);
             let (found, words) = Head::decode(&bytes[..len]).unwrap();

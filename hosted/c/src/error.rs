@@ -233,7 +233,6 @@ const fn broadcast_code(error: BroadcastError) -> weft_code {
 const fn group_code(error: GroupError) -> weft_code {
     match error {
         GroupError::UnknownGroup | GroupError::NotAMember => weft_code::WEFT_UNKNOWN,
-        GroupError::Left => weft_code::WEFT_LEFT,
         GroupError::Opening => weft_code::WEFT_OPENING,
         GroupError::WindowFull { .. } => weft_code::WEFT_FULL,
         GroupError::TooLong { .. } | GroupError::ValueTooLong { .. } => weft_code::WEFT_TOO_LONG,
@@ -377,7 +376,6 @@ mod tests {
         let group = [
             GroupError::UnknownGroup,
             GroupError::NotAMember,
-            GroupError::Left,
             GroupError::Opening,
             GroupError::WindowFull { hindmost: Some(Rank(1)) },
             GroupError::TooLong { limit: 4 },

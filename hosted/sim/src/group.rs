@@ -16,9 +16,10 @@
 //! What a message holds follows from its group, root and number alone, so that every byte that is
 //! delivered can be judged, and a message that is sent again by a later incarnation is the same.
 //!
-//! Some members are removed when their first incarnation ends, each in a term of its own; decisions
-//! reach the others at different times. What a removed member delivers does not bind the others,
-//! and its next incarnation takes no part. No liars: a group survives crashes, not lies.
+//! Some members are removed when their first incarnation ends, and some of them again when the
+//! second does; decisions reach the others at different times. What a removed member delivers does
+//! not bind the others. In most runs it comes back over the memory that the epoch before has left,
+//! and is a member again once all count it. No liars: a group survives crashes, not lies.
 
 mod calls;
 mod expected;
@@ -52,8 +53,10 @@ pub struct Groupings {
     regions: Regions,
     /// The members of each group.
     lists: Vec<Vec<Peer>>,
-    /// Members that are removed when their first incarnation ends.
-    doomed: PeerSet,
+    /// How many epochs of each peer end with its removal, each after one incarnation.
+    removals: Vec<u32>,
+    /// Whether a member that was removed comes back, or its next incarnation takes no part.
+    returns: bool,
     /// How long messages are, at most, in blocks.
     blocks_max: u64,
     /// How long all are, where that is not drawn.
@@ -69,14 +72,38 @@ impl Groupings {
         let config = Config::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
-        let ledger = GroupLedger::of(doomed);
+        let removals = (0..sizes.peers).map(|peer| u32::from(doomed.contains(Peer(peer))));
+        let (removals, returns) = (removals.collect(), false);
         let (len, barriers, gathers) = (None, 0, 0);
-        Self { layout, config, regions, lists, doomed, blocks_max, len, barriers, gathers, ledger }
+        let ledger = GroupLedger::default();
+        Self {
+            layout,
+            config,
+            regions,
+            lists,
+            removals,
+            returns,
+            blocks_max,
+            len,
+            barriers,
+            gathers,
+            ledger,
+        }
     }
 
     /// Whether that incarnation of `peer` takes no part any more.
     fn is_out(&self, peer: Peer, incarnation: Incarnation) -> bool {
-        self.doomed.contains(peer) && incarnation > Incarnation(1)
+        !self.returns && incarnation.0 > 1 && self.is_doomed((peer, 1))
+    }
+
+    /// The epoch of `peer` that this incarnation belongs to.
+    fn epoch_of(&self, peer: Peer, incarnation: Incarnation) -> u32 {
+        if self.returns { incarnation.0.min(self.removals[peer.index()] + 1) } else { 1 }
+    }
+
+    /// Whether this epoch of a peer ends with its removal.
+    fn is_doomed(&self, (peer, epoch): Epoch) -> bool {
+        epoch <= self.removals[peer.index()]
     }
 
     fn groups(&self) -> impl Iterator<Item = (GroupId, &[Peer])> {
@@ -84,12 +111,12 @@ impl Groupings {
     }
 
     /// Bytes of message `seq` of `root` in `group`.
-    fn len_of(&self, group: GroupId, root: Peer, seq: u64) -> u64 {
+    fn len_of(&self, group: GroupId, root: Epoch, seq: u64) -> u64 {
         if let Some(len) = self.len {
             return len;
         }
         let sizes = self.config.sizes();
-        let word = mixed([u64::from(group.0), u64::from(root.0), seq, u64::MAX]);
+        let word = mixed([u64::from(group.0), word_of(root), seq, u64::MAX]);
         match word % 4 {
             0 | 1 => word / 4 % (u64::from(sizes.eager) + 1),
             _ => word / 4 % (self.blocks_max * u64::from(sizes.block_len) + 1),
@@ -113,11 +140,19 @@ impl Groupings {
     }
 
     /// The bytes from `offset` on of message `seq` of `root` in `group`.
-    fn bytes_of(&self, name: (GroupId, Peer, u64), offset: u64, len: usize) -> Vec<u8> {
+    fn bytes_of(&self, name: (GroupId, Epoch, u64), offset: u64, len: usize) -> Vec<u8> {
         let (group, root, seq) = name;
-        let byte = |at| mixed([u64::from(group.0), u64::from(root.0), seq, at]).to_le_bytes()[0];
+        let byte = |at| mixed([u64::from(group.0), word_of(root), seq, at]).to_le_bytes()[0];
         (offset..).take(len).map(byte).collect()
     }
+}
+
+/// A peer in one of its epochs.
+type Epoch = (Peer, u32);
+
+/// A number for each.
+fn word_of((peer, epoch): Epoch) -> u64 {
+    u64::from(peer.0) | u64::from(epoch - 1) << 16
 }
 
 /// A number that depends on all of `words`.
@@ -166,7 +201,12 @@ impl Protocol for Groupings {
         }
         let blocks_max = draws.between(1, 3 * u64::from(blocks));
         let (barriers, gathers) = (draws.pick(&[0, 0, 1, 4]), draws.pick(&[0, 0, 1, 4]));
-        Self { barriers, gathers, ..Self::new(sizes, lists, doomed, blocks_max) }
+        let mut run = Self { barriers, gathers, ..Self::new(sizes, lists, doomed, blocks_max) };
+        run.returns = draws.chance(3, 4);
+        if run.returns && draws.chance(1, 3) {
+            run.removals.iter_mut().for_each(|epochs| *epochs *= 2);
+        }
+        run
     }
 
     fn small() -> Vec<Small<Self>> {
@@ -179,7 +219,7 @@ impl Protocol for Groupings {
 
     /// Where every member that dies is removed, no later incarnation reads what it left.
     fn forgotten(&self) -> Vec<Region> {
-        let is_read = self.doomed != PeerSet::first(usize::from(self.layout.peers()));
+        let is_read = self.returns || self.removals.contains(&0);
         let regions = (0..).map(Region).take(self.layout.regions().len());
         if is_read { Vec::new() } else { regions.collect() }
     }
@@ -203,15 +243,21 @@ impl Protocol for Groupings {
         change: Membership,
     ) {
         match change {
-            Membership::Ended(peer, _) if self.doomed.contains(peer) => node.remove(peer, seat),
+            Membership::Ended(peer, last) if self.is_doomed((peer, self.epoch_of(peer, last))) => {
+                node.remove((peer, self.epoch_of(peer, last)), seat);
+            }
             Membership::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
                 node.fence(peer);
             }
             Membership::Began(peer, incarnation) if self.is_out(peer, incarnation) => {
-                node.remove(peer, seat);
+                node.remove((peer, 1), seat);
             }
-            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
+            Membership::Began(peer, incarnation) => {
+                // The incarnations before it are fenced, whoever has learned of their removal.
+                node.remove((peer, self.epoch_of(peer, incarnation) - 1), seat);
+                node.admit((peer, incarnation), seat);
+            }
         }
     }
 
@@ -220,15 +266,21 @@ impl Protocol for Groupings {
             What::Recorded(event) => {
                 self.judge_bytes(event)?;
                 let list = event.group().map_or(&[][..], |id| &self.lists[usize::from(id.0)]);
-                self.ledger.judge(entry.peer, event, list)
+                let by = (entry.peer, self.epoch_of(entry.peer, entry.incarnation));
+                let removals = &self.removals;
+                let is_doomed = |(peer, epoch): Epoch| epoch <= removals[peer.index()];
+                self.ledger.judge((by, event), list, is_doomed)
             }
             What::Began => {
-                self.ledger.begin(entry.peer);
+                self.ledger.begin((entry.peer, self.epoch_of(entry.peer, entry.incarnation)));
                 Ok(())
             }
             What::Calm => plans::check(self.config.sizes(), self.blocks_max),
             What::Died => {
-                self.ledger.end(entry.peer);
+                let epoch = (entry.peer, self.epoch_of(entry.peer, entry.incarnation));
+                if self.is_doomed(epoch) && !self.is_out(entry.peer, entry.incarnation) {
+                    self.ledger.end(epoch);
+                }
                 Ok(())
             }
             What::Lied(_) => Ok(()),
@@ -260,7 +312,7 @@ impl Groupings {
         if let GroupEvent::Gathered { group, number, values } = event {
             let list = &self.lists[usize::from(group.0)];
             let is_sent = |(peer, value): (&Peer, &calls::Value)| {
-                let value = value.as_ref().map(|(_, bytes)| bytes);
+                let value = value.as_ref().map(|(.., bytes)| bytes);
                 value.is_none_or(|bytes| *bytes == self.value_of(*group, *peer, *number))
             };
             if !list.iter().zip(values).all(is_sent) {

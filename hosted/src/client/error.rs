@@ -152,9 +152,6 @@ fn fmt_group(rank: u16, why: &GroupRefused, f: &mut fmt::Formatter<'_>) -> fmt::
         GroupRefused::NotAMember { rank, members } => {
             write!(f, "node {rank} is no member of the group: its members are {members:?}")
         }
-        GroupRefused::Left => {
-            write!(f, "node {rank} was removed or restarted, and takes no part in groups")
-        }
         GroupRefused::Opening => {
             write!(f, "not all members of the group have joined node {rank} in time")
         }
@@ -184,7 +181,6 @@ impl GroupRefused {
     const fn code(&self) -> Code {
         match self {
             Self::Unknown { .. } | Self::NotAMember { .. } => Code::Usage,
-            Self::Left => Code::Standing,
             Self::Opening | Self::Waiting => Code::Timeout,
             Self::WindowFull { .. } => Code::WindowFull,
             Self::TooLong { .. } => Code::MessageTooLong,
@@ -200,7 +196,6 @@ impl GroupRefused {
                     .to_owned()
             }
             Self::NotAMember { .. } => "name one of the members".to_owned(),
-            Self::Left => "use another node, or restart the cluster".to_owned(),
             Self::Opening => "run `weft status` to see which nodes run".to_owned(),
             Self::WindowFull { .. } => {
                 "receive at every other member, with `weft bcast --tree --receive --node RANK`"

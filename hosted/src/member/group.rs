@@ -105,7 +105,7 @@ impl Member {
     /// The group of that name in the cluster file. Poll the member to make it progress.
     ///
     /// # Errors
-    /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`], [`GroupError::Left`].
+    /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`].
     pub fn group(&mut self, name: &str) -> Result<Group<'_>, GroupError> {
         Group::of(&mut self.component, name)
     }
@@ -126,7 +126,7 @@ impl<'m> Group<'m> {
     /// the cluster file says.
     ///
     /// # Errors
-    /// [`GroupError::Left`].
+    /// [`GroupError::UnknownGroup`]: not of a group that was found.
     pub fn set_topology(&mut self, topology: Topology) -> Result<(), GroupError> {
         self.component.group_set_topology(self.id, topology)
     }
@@ -187,7 +187,7 @@ impl<'m> Group<'m> {
             group::Delivery::Abandoned { root, seq } => {
                 GroupDelivery::Abandoned { root: rank(root), seq }
             }
-            group::Delivery::RootLost { root, last } => {
+            group::Delivery::RootLost { root, last, .. } => {
                 GroupDelivery::RootLost { root: rank(root), last }
             }
         })
@@ -202,7 +202,7 @@ impl<'m> Group<'m> {
             group::Delivery::Abandoned { root, seq } => {
                 GroupInPlace::Abandoned { root: rank(root), seq }
             }
-            group::Delivery::RootLost { root, last } => {
+            group::Delivery::RootLost { root, last, .. } => {
                 GroupInPlace::RootLost { root: rank(root), last }
             }
             group::Delivery::Chunk(chunk) => {

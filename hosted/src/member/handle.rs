@@ -413,8 +413,7 @@ impl MemberHandle {
     /// handle, and waits for nothing.
     ///
     /// # Errors
-    /// [`CallError`]; [`GroupError::UnknownGroup`], [`GroupError::NotAMember`],
-    /// [`GroupError::Left`].
+    /// [`CallError`]; [`GroupError::UnknownGroup`], [`GroupError::NotAMember`].
     pub fn with_group<T>(
         &self,
         name: &str,

@@ -74,7 +74,6 @@ impl Explain for GroupError {
     fn code(&self) -> Code {
         match self {
             Self::UnknownGroup | Self::NotAMember => Code::ClusterFile,
-            Self::Left => Code::Standing,
             Self::Opening | Self::Gathering | Self::Unfinished => Code::Busy,
             Self::WindowFull { .. } => Code::WindowFull,
             Self::TooLong { .. } | Self::ValueTooLong { .. } => Code::MessageTooLong,
@@ -87,7 +86,6 @@ impl Explain for GroupError {
         match self {
             Self::UnknownGroup => "set group.count to 1 for \"all\", or add it to [[groups]]",
             Self::NotAMember => "add its rank to `members` in the cluster file",
-            Self::Left => LEFT,
             Self::Opening => "poll, then try again",
             Self::WindowFull { .. } => "poll until every member has received, then try again",
             Self::TooLong { .. } => "begin it, then write it in parts",

@@ -214,7 +214,7 @@ impl Component {
         });
         let takes_part = leavers::is_first_boot(&identity);
         let groups = OwnGroup::all(&cluster);
-        groups::begin(&mut endpoint, &plan, &groups, takes_part)?;
+        groups::begin(&mut endpoint, &plan, &groups, identity.component.boot)?;
         rendezvous::begin(&mut endpoint, &plan, takes_part);
         let own_puts = OwnPuts::new(plan.mailbox().batch());
         let (control_sender, control) = sync_channel(CONTROL_MAX);

@@ -6,7 +6,7 @@ use crate::fabric::Memory;
 use crate::group::{
     Class, Config, Costs, Delivery, Grank, GroupId, Groups, SendError, Sizes, Spread, Tree,
 };
-use crate::ids::Term;
+use crate::ids::{Incarnation, Term};
 
 const PEERS: usize = 4;
 const WORDS: usize = 1 << 14;
@@ -199,7 +199,8 @@ fn survivors_deliver_a_long_message_whose_forwarder_ends_in_the_middle() {
                 let differs = messages[0].iter().zip(&sent).position(|(a, b)| a != b);
                 let found = (messages[0].len(), differs);
                 assert_eq!(found, (MIB, None), "{spread:?}, {victim:?} at {it:?}");
-                let lost = Delivery::RootLost { root: Grank(victim.0), last: 0 };
+                let lost =
+                    Delivery::RootLost { root: Grank(victim.0), epoch: Incarnation(1), last: 0 };
                 assert_eq!(ends, &[lost]);
             }
         }
@@ -229,7 +230,10 @@ fn a_root_that_is_removed_ends_its_stream_at_all_survivors() {
     }
     for it in &received[1..] {
         assert_eq!(it.messages, [b"last"]);
-        assert_eq!(it.ends, [Delivery::RootLost { root: Grank(0), last: 1 }]);
+        assert_eq!(
+            it.ends,
+            [Delivery::RootLost { root: Grank(0), epoch: Incarnation(1), last: 1 }]
+        );
     }
 }
 

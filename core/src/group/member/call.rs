@@ -104,7 +104,8 @@ impl<const PEERS: usize> Group<PEERS> {
         let mut values = [None; PEERS];
         for grank in (0..self.members.count).map(Grank) {
             let stream = &self.streams[grank.index()];
-            values[grank.index()] = match stream.value(fabric, number, &self.members) {
+            let has_part = self.since(grank).is_none_or(|since| since < number);
+            values[grank.index()] = match stream.value(fabric, (number, has_part), &self.members) {
                 Value::Awaited => return None,
                 Value::Lost => None,
                 Value::Here(entry) => {
@@ -131,41 +132,49 @@ impl<const PEERS: usize> Group<PEERS> {
         self.roots_mut().for_each(|stream| stream.skip_values(fabric));
     }
 
-    fn note_taken(&mut self) {
+    pub(super) fn note_taken(&mut self) {
         let taken = self.note.calls.taken;
         self.roots_mut().for_each(|stream| stream.taken = taken);
     }
 }
 
 impl<const PEERS: usize> Stream<PEERS> {
-    /// The value of all-gather `number` of this root.
-    fn value(&self, fabric: &impl Fabric, number: u64, members: &Members) -> Value {
+    /// The value of all-gather `number` of this root, which may have no part in that.
+    fn value(
+        &self,
+        fabric: &impl Fabric,
+        (number, has_part): (u64, bool),
+        members: &Members,
+    ) -> Value {
         let first = self.kept.unwrap_or(self.handed.entries + 1);
         let entries = (first..=self.note.entries).filter_map(|seq| self.entry(fabric, seq));
         let mut values = entries.filter(|entry| entry.kind == EntryKind::Gather);
         let found = values.find(|entry| entry.tag == number);
         // What lacks a block before it may lie behind the end that the survivors agree on.
         let is_held = |entry: &Entry| self.note.blocks.base >= entry.first;
+        let is_closed = self.closing.is_some_and(|it| it.is_closed);
         match found {
             Some(entry) if is_held(&entry) || VALUE_AHEAD.is_planted() => Value::Here(entry),
-            Some(_) | None if self.is_led(members) => Value::Awaited,
-            Some(_) | None if NONE_EARLY.is_planted() => Value::Lost,
-            Some(_) | None if self.closing.as_ref().is_some_and(|it| it.is_closed) => Value::Lost,
+            Some(_) | None if self.is_led(members) && has_part => Value::Awaited,
+            Some(_) | None if self.is_led(members) || NONE_EARLY.is_planted() => Value::Lost,
+            Some(_) | None if self.is_turned() && is_closed => Value::Lost,
             Some(_) | None => Value::Awaited,
         }
     }
 
     /// Number and all-gather of the last value of this root that is in the window.
-    fn last_value(&self, fabric: &impl Fabric) -> Option<(u64, u64)> {
+    pub(super) fn last_value(&self, fabric: &impl Fabric) -> Option<(u64, u64)> {
         let first = self.note.entries.saturating_sub(self.window.entries()) + 1;
         let entries = (first..=self.note.entries).rev().filter_map(|seq| self.entry(fabric, seq));
-        let mut values = entries.filter(|entry| entry.kind == EntryKind::Gather);
+        let values = entries.filter(|entry| entry.kind == EntryKind::Gather);
+        // The oldest may be half overwritten by one that an earlier incarnation did not finish.
+        let mut values = values.filter(|entry| self.is_whole(fabric, entry));
         values.next().map(|entry| (entry.seq, entry.tag))
     }
 
     /// The consumer has taken the next entries, if they are values.
     pub(super) fn skip_values(&mut self, fabric: &impl Fabric) {
-        let end = self.closing.as_ref().and_then(|closing| closing.end);
+        let end = self.closing.and_then(|closing| closing.end);
         while let Some(entry) = self.entry(fabric, self.handed.entries + 1)
             && entry.kind == EntryKind::Gather
             && entry.tag <= self.taken

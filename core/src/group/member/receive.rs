@@ -1,13 +1,13 @@
 //! The consumer: messages of each root in order, in place.
 
 use super::super::closing::Ending;
-use super::super::mutants::OVERTAKEN;
+use super::super::mutants::{OVERTAKEN, PASSED_DELIVERED};
 use super::super::note::Position;
 use super::super::outcome::{Chunk, Delivery, Receipt, UnknownReceipt};
-use super::super::seats::Grank;
 use super::super::stream::{Members, Stream};
 use super::Group;
 use crate::fabric::{At, Fabric};
+use crate::ids::Incarnation;
 use crate::wire::group::{ENTRY_LEN, Entry, EntryKind};
 
 impl<const PEERS: usize> Group<PEERS> {
@@ -51,6 +51,13 @@ impl<const PEERS: usize> Group<PEERS> {
 
 impl<const PEERS: usize> Stream<PEERS> {
     fn next_delivery(&mut self, fabric: &impl Fabric, members: &Members) -> Option<Delivery> {
+        // The consumer is back: it has what it was handed last.
+        self.settle(fabric);
+        if let (epoch @ 1.., last) = self.note.lost {
+            // Stored with what follows: one that begins again before is handed it once more.
+            self.note.lost = (0, 0);
+            return Some(Delivery::RootLost { root: self.root, epoch: Incarnation(epoch), last });
+        }
         self.skip_values(fabric);
         let seq = self.handed.entries + 1;
         let end = self.closing.as_ref().and_then(|closing| closing.end).map(|end| end.entries);
@@ -66,6 +73,9 @@ impl<const PEERS: usize> Stream<PEERS> {
                 let len = u32::try_from(entry.len).unwrap_or(0);
                 Some(self.chunk(&entry, (0, at, len), true))
             }
+            EntryKind::Long if seq == self.note.passed && !PASSED_DELIVERED.is_planted() => {
+                self.pass_over(fabric, &entry).then(|| self.next_delivery(fabric, members))?
+            }
             EntryKind::Long => self.next_block(fabric, members, &entry),
             // Waits for the all-gather that it belongs to.
             EntryKind::Gather => None,
@@ -76,6 +86,22 @@ impl<const PEERS: usize> Stream<PEERS> {
                 self.next_delivery(fabric, members)
             }
         }
+    }
+
+    /// Skips what is held of the message in whose middle this member began; whether all is skipped.
+    fn pass_over(&mut self, fabric: &impl Fabric, entry: &Entry) -> bool {
+        let end = self.end_of(fabric, entry);
+        while self.handed.blocks < end && self.note.blocks.contains(self.handed.blocks) {
+            self.handed.blocks += 1;
+        }
+        let is_over = self.handed.blocks >= end;
+        if is_over {
+            self.handed.entries = entry.seq;
+        }
+        if self.handed > self.note.released {
+            self.settle(fabric);
+        }
+        is_over
     }
 
     fn next_block(
@@ -89,7 +115,6 @@ impl<const PEERS: usize> Stream<PEERS> {
         let written = self.end_of(fabric, entry);
         if block == written && written < end {
             self.handed.entries = entry.seq;
-            self.settle(fabric);
             return Some(Delivery::Abandoned { root: self.root, seq: entry.seq });
         }
         if !self.note.blocks.contains(block) {
@@ -126,12 +151,27 @@ impl<const PEERS: usize> Stream<PEERS> {
         })
     }
 
+    /// Whether a part of message `seq` was handed out.
+    fn is_begun(&self, fabric: &impl Fabric, seq: u64) -> bool {
+        let entry = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
+        entry.is_some_and(|entry| self.handed.blocks > entry.first && seq != self.note.passed)
+    }
+
+    /// Whether the consumer of a stream that is closed is done with all but the end of it.
+    pub(in super::super) fn is_drained(&self, fabric: &impl Fabric) -> bool {
+        let (released, seq) = (self.note.released >= self.last_chunk, self.handed.entries + 1);
+        let is_over = self.closing.is_none_or(|closing| {
+            let is_at_end = closing.end.is_some_and(|end| self.handed.entries >= end.entries);
+            closing.ending != Ending::Nothing || is_at_end && !self.is_begun(fabric, seq)
+        });
+        released && is_over
+    }
+
     /// Behind the last message of a removed root: an incomplete one that was handed out in part,
     /// then the end.
     fn next_ending(&mut self, fabric: &impl Fabric, seq: u64) -> Option<Delivery> {
-        let begun = self.entry(fabric, seq).filter(|entry| entry.kind == EntryKind::Long);
-        let is_begun = begun.is_some_and(|entry| self.handed.blocks > entry.first);
-        let root: Grank = self.root;
+        let is_begun = self.is_begun(fabric, seq);
+        let (root, epoch) = (self.root, Incarnation(self.note.epoch));
         let closing = self.closing.as_mut().filter(|closing| closing.is_closed)?;
         match closing.ending {
             Ending::Nothing if is_begun => {
@@ -140,7 +180,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             }
             Ending::Nothing | Ending::Abandoned => {
                 closing.ending = Ending::End;
-                Some(Delivery::RootLost { root, last: seq - 1 })
+                Some(Delivery::RootLost { root, epoch, last: seq - 1 })
             }
             Ending::End => None,
         }
@@ -148,7 +188,7 @@ impl<const PEERS: usize> Stream<PEERS> {
 
     /// What is no chunk needs no release: it is released with the last chunk before it.
     pub(super) fn settle(&mut self, fabric: &impl Fabric) {
-        if self.note.released >= self.last_chunk {
+        if self.handed > self.note.released && self.note.released >= self.last_chunk {
             self.note.released = self.handed;
             self.last_chunk = self.handed;
             self.note.store(fabric, &self.window);

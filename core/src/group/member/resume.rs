@@ -1,9 +1,8 @@
 //! Reads: what is lacking is read from a member that holds it, and a stream whose root was removed
 //! is closed.
 
-use super::super::closing::Report;
-use super::super::mutants::{HELD_EARLY, NOTED_EARLY, SECOND_READ};
-use super::super::note::Position;
+use super::super::mutants::{EARLIER_COUNTED, HELD_EARLY, NOTED_EARLY, OTHER_PLAN, SECOND_READ};
+use super::super::note::{Position, State};
 use super::super::outcome::Counters;
 use super::super::seats::{Grank, Seats};
 use super::super::stream::{Members, READS, Stream, Wanted};
@@ -11,7 +10,7 @@ use super::super::work::Errand;
 use super::Group;
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work};
 use crate::ids::Peer;
-use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Held, Spread};
+use crate::wire::group::{EAGER_MAX, ENTRY_LEN, Entry, EntryKind, Footing, Held, Report, Spread};
 
 /// Whom this member reaches.
 #[derive(Clone, Copy)]
@@ -35,7 +34,7 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         if root == members.me {
             // No acknowledgement comes to a root that is alone.
-            self.own().note_stable(&members);
+            self.own().note_stable(fabric, &members);
             if self.is_open {
                 self.abandon(fabric);
             }
@@ -43,9 +42,11 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         let reach = Reach { members: self.members, agreed: self.agreed, peers: &self.peers };
         let stream = &mut self.streams[root.index()];
+        stream.turn(fabric, &reach.members);
+        stream.settle_closing(&reach.members);
         if !stream.is_led(&reach.members) {
             stream.close(fabric, reach, counters);
-        } else if !stream.note.frozen {
+        } else if stream.note.state == State::Open {
             stream.read_blocks(fabric, reach, counters);
         }
     }
@@ -73,7 +74,7 @@ impl<const PEERS: usize> Stream<PEERS> {
     /// Posts reads of blocks that are lacking, up to [`READS`] at a time.
     fn read_blocks(&mut self, fabric: &mut impl Fabric, reach: Reach<'_>, counters: &mut Counters) {
         let base = self.note.blocks.base;
-        let limit = self.round().and_then(|closing| closing.end);
+        let limit = self.closing.and_then(|closing| closing.end);
         for block in base..base + self.window.blocks() {
             let Some(index) = self.reads.iter().position(Option::is_none) else { return };
             let is_past = limit.is_some_and(|end| block >= end.blocks);
@@ -112,11 +113,18 @@ impl<const PEERS: usize> Stream<PEERS> {
         is_out && !SECOND_READ.is_planted()
     }
 
-    /// From whom `block` can be read now: by the plan while all that it was made for are live, or
-    /// else from the nearest that holds it.
+    /// From whom `block` can be read now: by the plan if this member is in it and it was made for
+    /// those that are live, or else from the nearest that holds it.
     fn source(&mut self, entry: &Entry, block: u64, reach: Reach<'_>) -> Option<Grank> {
         let Reach { members, agreed, .. } = reach;
-        let is_planned = self.round().is_none() && entry.members & !members.live == 0;
+        let epoch = self.note.epoch;
+        // Among others the plan's source may announce to those alone who read by the present one.
+        let is_same = entry.members == members.live
+            || OTHER_PLAN.is_planted() && entry.members & !members.live == 0;
+        let is_planned = self.closing.is_none()
+            && is_same
+            && entry.members & members.me.bit() != 0
+            && entry.seq != self.note.passed;
         let planned = match entry.spread {
             _ if !is_planned => None,
             Spread::Flat => Some(self.root),
@@ -133,12 +141,12 @@ impl<const PEERS: usize> Stream<PEERS> {
             }
         };
         let offers = |grank: &Grank| {
-            let is_held = match self.round() {
-                Some(closing) => closing.holds_block(*grank, block),
-                None => {
-                    let Held { entries, blocks } = self.adverts[grank.index()];
-                    entries <= self.note.entries && blocks.contains(block)
-                }
+            let is_held = if self.closing.is_some() {
+                self.reports.holds_block(epoch, *grank, block)
+            } else {
+                let (of, Held { entries, blocks }) = self.adverts[grank.index()];
+                let is_same = of == epoch || EARLIER_COUNTED.is_planted();
+                is_same && entries <= self.note.entries && blocks.contains(block)
             };
             is_held && agreed & grank.bit() != 0
         };
@@ -172,9 +180,9 @@ impl<const PEERS: usize> Stream<PEERS> {
         let slot = &mut copy[..self.window.slot_len().min(ENTRY_LEN + EAGER_MAX as usize)];
         fabric.memory().copy_out(at.region, at.offset, slot);
         let entry = Entry::open(slot, |bytes| fabric.crc32c(bytes));
-        if entry.is_some_and(|it| it.seq == seq) && seq == self.note.entries + 1 {
-            self.note.entries = seq;
-            self.note.store(fabric, &self.window);
+        let entry = entry.filter(|it| (it.seq, it.epoch) == (seq, self.note.epoch));
+        if let Some(entry) = entry.filter(|_| seq == self.note.entries + 1) {
+            self.note_entry(fabric, &entry);
         }
     }
 
@@ -186,24 +194,27 @@ impl<const PEERS: usize> Stream<PEERS> {
         if closing.is_closed {
             return;
         }
-        if closing.own(members).is_none() {
+        if closing.own.is_none() {
             if is_reading {
                 return;
             }
-            let (removed, held) = (members.removed(), self.note.held());
-            closing.report(members, Report { removed, held });
-            self.note.frozen = true;
+            let (held, epochs) = (self.note.held(), members.epochs);
+            closing.own = Some(Report { held, epochs, footing: Footing::Frozen });
+            self.report_due = members.others();
+            self.note.state = State::Frozen;
             self.note.store(fabric, &self.window);
-        }
-        if self.closing.as_ref().is_none_or(|closing| !closing.is_complete(members)) {
-            return;
         }
         if !self.find_end(fabric, reach, counters) {
             return;
         }
         self.read_blocks(fabric, reach, counters);
-        if let Some(closing) = &mut self.closing {
-            closing.is_closed = closing.end.is_some_and(|end| self.note.blocks.base >= end.blocks);
+        if let Some(closing) = &mut self.closing
+            && let Some(end) = closing.end.filter(|end| self.note.blocks.base >= end.blocks)
+        {
+            closing.is_closed = true;
+            (self.note.state, self.note.end) = (State::Closed, end.entries);
+            self.note.store(fabric, &self.window);
+            self.report_due = members.others();
         }
     }
 
@@ -215,15 +226,20 @@ impl<const PEERS: usize> Stream<PEERS> {
         counters: &mut Counters,
     ) -> bool {
         let members = &reach.members;
-        let Some(closing) = &self.closing else { return false };
-        if closing.end.is_some() {
+        if self.closing.is_none_or(|closing| closing.end.is_some()) {
             return true;
         }
-        let (most, next) = (closing.entries(members), self.note.entries + 1);
+        let epoch = self.note.epoch;
+        let known = self.reports.end(epoch, members);
+        if known.is_none() && !self.reports.is_complete(epoch, members) {
+            return false;
+        }
+        let most = known.unwrap_or(self.reports.entries(epoch, members, self.note.entries));
+        let next = self.note.entries + 1;
         if next <= most {
-            let from = members
-                .after_me()
-                .find(|grank| reach.agreed & grank.bit() != 0 && closing.holds_entry(*grank, next));
+            let from = members.after_me().find(|grank| {
+                reach.agreed & grank.bit() != 0 && self.reports.holds_entry(epoch, *grank, next)
+            });
             let at = self.window.entry_at(next);
             let len = u32::try_from(self.window.slot_len()).unwrap_or(0);
             if let Some(from) = from.filter(|_| self.reads == [None; READS]) {
@@ -232,15 +248,22 @@ impl<const PEERS: usize> Stream<PEERS> {
             }
             return false;
         }
-        let end = self.end_of_stream(fabric, members, most);
+        let end = self.end_of_stream(fabric, members, (most, known.is_some()));
         if let Some(closing) = &mut self.closing {
             closing.end = Some(end);
         }
         true
     }
 
-    /// The last message all of whose blocks are with someone, and where its blocks end.
-    fn end_of_stream(&self, fabric: &impl Fabric, members: &Members, most: u64) -> Position {
+    /// The last message all of whose blocks are with someone, and where its blocks end; or message
+    /// `most`, if that is known to be the last.
+    fn end_of_stream(
+        &self,
+        fabric: &impl Fabric,
+        members: &Members,
+        (most, is_last): (u64, bool),
+    ) -> Position {
+        let epoch = self.note.epoch;
         let mut end = self.note.released;
         for seq in end.entries + 1..=most {
             let Some(entry) = self.entry(fabric, seq) else { break };
@@ -249,10 +272,9 @@ impl<const PEERS: usize> Stream<PEERS> {
                 EntryKind::Small | EntryKind::Abandon | EntryKind::Gather => end.blocks,
             };
             let is_held = |block: u64| {
-                let reports = self.closing.as_ref();
-                reports.is_some_and(|closing| closing.has_block(members, block))
+                self.note.blocks.contains(block) || self.reports.has_block(epoch, members, block)
             };
-            if !(end.blocks..blocks).all(is_held) {
+            if !is_last && !(end.blocks..blocks).all(is_held) {
                 break;
             }
             end = Position { entries: seq, blocks: blocks.max(end.blocks) };

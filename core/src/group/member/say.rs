@@ -1,7 +1,7 @@
 //! What this member says to the others. Everything is cumulative and due until it is sent, so a
 //! full lane costs a repetition and no copy.
 
-use super::super::closing::Report;
+use super::super::mutants::{OLD_CURSOR, UNANSWERED};
 use super::super::outcome::Counters;
 use super::super::seats::Grank;
 use super::super::stream::{Members, Stream};
@@ -9,7 +9,7 @@ use super::Group;
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
 use crate::lane::{LaneWriter, SendError};
-use crate::wire::group::{ENTRY_LEN, FORWARD, FRAME_LEN_MAX, Frame, HEAD_LEN, Head};
+use crate::wire::group::{Agree, ENTRY_LEN, FORWARD, FRAME_LEN_MAX, Frame, HEAD_LEN, Head};
 
 /// The lane to one member.
 struct Speech<'a, F> {
@@ -37,24 +37,41 @@ impl<const PEERS: usize> Group<PEERS> {
     ) -> Result<(), SendError> {
         let Some(to) = self.grank(peer) else { return Ok(()) };
         let mut speech = Speech { fabric, lane };
-        if self.agree_due & to.bit() != 0 {
-            let heard = self.agreed & to.bit() != 0;
-            let agree = Frame::Agree { list: self.list, sizes: self.config.digest(), heard };
-            speech.say(self.streams[self.members.me.index()].head, agree)?;
-            self.agree_due &= !to.bit();
+        let (members, bit) = (self.members, to.bit());
+        let own = self.streams[members.me.index()].head;
+        if self.agree_due & bit != 0 {
+            if self.is_fresh {
+                self.pledge(speech.fabric);
+            }
+            speech.say(own, Frame::Agree(self.agree(to)))?;
+            self.agree_due &= !bit;
         }
-        if self.agreed & to.bit() == 0 {
+        if self.agreed & bit == 0 {
             return Ok(());
         }
-        let members = self.members;
+        self.say_answers(&mut speech, to)?;
+        // A fresh member says nothing else, and nothing is said to one that is not counted.
+        if self.is_fresh {
+            let mut streams = self.roots_mut();
+            return streams.try_for_each(|it| it.say_report(&mut speech, to, &members));
+        }
+        if members.live & bit == 0 {
+            return Ok(());
+        }
+        if self.welcome_due & bit != 0 {
+            let welcome = self.welcome(speech.fabric);
+            speech.say(own, Frame::Welcome(welcome))?;
+            self.welcome_due &= !bit;
+        }
         if let Some(frame) = self.barrier.frame_for(to, self.note.calls.arrived, &members) {
-            speech.say(self.streams[members.me.index()].head, frame)?;
+            speech.say(own, frame)?;
             self.barrier.note_said(to, self.note.calls.arrived, &members);
         }
         for root in self.in_turn() {
             let stream = &mut self.streams[root.index()];
-            // Before its epoch is known there is nothing to say of a root that is live.
-            if stream.head.epoch == 0 && stream.round().is_none() {
+            stream.say_report(&mut speech, to, &members)?;
+            // Nothing of the epoch that is counted is here yet.
+            if !stream.is_turned() {
                 continue;
             }
             stream.say_state(&mut speech, to, &members)?;
@@ -64,9 +81,55 @@ impl<const PEERS: usize> Group<PEERS> {
         }
         Ok(())
     }
+
+    fn agree(&self, to: Grank) -> Agree {
+        Agree {
+            list: self.list,
+            sizes: self.config.digest(),
+            live: self.members.live,
+            epochs: self.members.epochs,
+            heard: self.agreed & to.bit() != 0,
+            fresh: self.is_fresh,
+        }
+    }
+
+    /// Answers the reports of `to` about epochs that this member takes no part in.
+    fn say_answers<F: Fabric>(
+        &mut self,
+        speech: &mut Speech<'_, F>,
+        to: Grank,
+    ) -> Result<(), SendError> {
+        for root in (0..self.members.count).map(Grank) {
+            let stream = &mut self.streams[root.index()];
+            if stream.answer_due & to.bit() == 0 || UNANSWERED.is_planted() {
+                continue;
+            }
+            // One that this member may still count is answered once it does, or never will.
+            let Some((epoch, report)) = stream.answer(to) else { continue };
+            speech.say(Head { epoch, ..stream.head }, Frame::Report(report))?;
+            stream.answer_due &= !to.bit();
+        }
+        Ok(())
+    }
 }
 
 impl<const PEERS: usize> Stream<PEERS> {
+    fn say_report<F: Fabric>(
+        &mut self,
+        speech: &mut Speech<'_, F>,
+        to: Grank,
+        members: &Members,
+    ) -> Result<(), SendError> {
+        if self.report_due & to.bit() == 0 {
+            return Ok(());
+        }
+        if let Some((epoch, report)) = self.report(members) {
+            speech.say(Head { epoch, ..self.head }, Frame::Report(report))?;
+            self.report_due &= !to.bit();
+        }
+        Ok(())
+    }
+
     fn say_state<F: Fabric>(
         &mut self,
         speech: &mut Speech<'_, F>,
@@ -86,16 +149,8 @@ impl<const PEERS: usize> Stream<PEERS> {
             && let Some(ack) = self.ack_due(members)
         {
             let (entries, blocks) = (ack.released.entries, ack.released.blocks);
-            speech.say(head, Frame::Ack { entries, blocks, removed: ack.removed })?;
+            speech.say(head, Frame::Ack { entries, blocks, epochs: ack.epochs })?;
             self.acked = Some(ack);
-        }
-        if let Some(closing) = &mut self.closing
-            && let Some(report) = closing.own(members)
-            && closing.report_due & to.bit() != 0
-        {
-            let Report { removed, held } = report;
-            speech.say(head, Frame::Report { removed, held })?;
-            closing.report_due &= !to.bit();
         }
         Ok(())
     }
@@ -108,8 +163,13 @@ impl<const PEERS: usize> Stream<PEERS> {
         to: Grank,
         counters: &mut Counters,
     ) -> Result<(), SendError> {
-        let is_led = self.round().is_none() && self.successors & to.bit() != 0;
-        while let Some(next) = self.cursors[to.index()].filter(|_| is_led) {
+        let is_led = self.closing.is_none() && self.successors & to.bit() != 0;
+        let epoch = self.note.epoch;
+        // What has left the window was released by all: the successor has it from another since.
+        let oldest = self.note.entries.saturating_sub(self.window.entries()) + 1;
+        let oldest = if OLD_CURSOR.is_planted() { 0 } else { oldest };
+        while let Some((_, next)) = self.cursors[to.index()].filter(|it| is_led && it.0 == epoch) {
+            let next = next.max(oldest);
             let Some(entry) = self.entry(speech.fabric, next) else { break };
             let mut frame = [0; FRAME_LEN_MAX];
             frame[..HEAD_LEN].copy_from_slice(&self.head.encode());
@@ -118,7 +178,7 @@ impl<const PEERS: usize> Stream<PEERS> {
             let at = self.window.entry_at(next);
             speech.fabric.memory().copy_out(at.region, at.offset, slot);
             speech.lane.send(speech.fabric, FORWARD, &frame[..used])?;
-            self.cursors[to.index()] = Some(next + 1);
+            self.cursors[to.index()] = Some((epoch, next + 1));
             counters.forwards += 1;
         }
         Ok(())

@@ -80,9 +80,7 @@ impl<const PEERS: usize> Group<PEERS> {
             return Err(full);
         }
         let block = stream.note.blocks.base;
-        stream.note.released.blocks = block + 1;
         stream.note_block(fabric, block);
-        stream.handed = stream.note.released;
         stream.draft = (block + 1 < end).then_some(end);
         Ok(())
     }
@@ -122,16 +120,15 @@ impl<const PEERS: usize> Group<PEERS> {
 }
 
 impl<const PEERS: usize> Stream<PEERS> {
-    /// Writes the next entry. The root is no consumer: it has released what it has written.
+    /// Writes the next entry.
     pub(super) fn write(&mut self, fabric: &impl Fabric, entry: Entry, payload: &[u8]) -> u64 {
         let mut copy = [0; ENTRY_LEN + EAGER_MAX as usize];
         let used = ENTRY_LEN + payload.len();
         copy[ENTRY_LEN..used].copy_from_slice(payload);
         entry.seal(&mut copy[..used], |bytes| fabric.crc32c(bytes));
-        self.note.released.entries = entry.seq;
         self.note_spread(entry.spread);
-        self.store_entry(fabric, entry.seq, &mut copy[..used]);
-        self.handed = self.note.released;
+        self.store_entry(fabric, &entry, &mut copy[..used]);
+        self.handed.entries = entry.seq;
         entry.seq
     }
 

@@ -10,7 +10,7 @@ use super::cluster::{Broken, Cluster, FIRST, Node, SIZES, World};
 use super::traps::Scenario;
 use crate::decision::Decision;
 use crate::fabric::{Fabric, Memory};
-use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::ids::{Incarnation, Peer, Term};
 use crate::neb::{BroadcastError, EPOCH_MAX, EpochError, Membership, Sizes, number_before};
 
 const O: Peer = Peer(0);
@@ -152,7 +152,7 @@ pub(super) fn votes_of_an_earlier_epoch() -> Result<(), Broken> {
         cluster.forge(O, peer, 1, &no);
     }
     // p has all votes but that of r.
-    cluster.node(P).fabric.holds = PeerSet::only(R);
+    cluster.node(P).fabric.holds = crate::ids::PeerSet::only(R);
     cluster.settle();
     cluster.lose_ring(Q);
     cluster.begin(Q);

@@ -8,7 +8,7 @@ use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
 
 use super::calls::Value;
-use super::{GROUPS, Groupings, PEERS};
+use super::{Epoch, GROUPS, Groupings, PEERS};
 use crate::protocol::{Seat, Violation};
 
 /// Completions that one round handles.
@@ -25,8 +25,8 @@ pub enum GroupEvent {
     Chunk {
         /// The group.
         group: GroupId,
-        /// The sender.
-        root: Peer,
+        /// The sender, in its epoch.
+        root: Epoch,
         /// The number of the message.
         seq: u64,
         /// Where in the message it begins.
@@ -42,8 +42,8 @@ pub enum GroupEvent {
     Changed {
         /// The group.
         group: GroupId,
-        /// The sender.
-        root: Peer,
+        /// The sender, in its epoch.
+        root: Epoch,
         /// The number of the message.
         seq: u64,
     },
@@ -51,8 +51,8 @@ pub enum GroupEvent {
     Abandoned {
         /// The group.
         group: GroupId,
-        /// The sender.
-        root: Peer,
+        /// The sender, in its epoch.
+        root: Epoch,
         /// The number of the message.
         seq: u64,
     },
@@ -60,13 +60,26 @@ pub enum GroupEvent {
     Removed {
         /// Whom.
         peer: Peer,
+        /// The last of its epochs that is removed.
+        last: u32,
+    },
+    /// A member has come back and takes part.
+    Opened {
+        /// The group.
+        group: GroupId,
+        /// Barriers that it goes on behind.
+        left: u64,
+        /// All-gathers that it goes on behind.
+        taken: u64,
+        /// The roots that it receives from, and how many messages of each lie before.
+        roots: Vec<(Epoch, u64)>,
     },
     /// A root was removed, and this is its last message.
     RootLost {
         /// The group.
         group: GroupId,
-        /// The root.
-        root: Peer,
+        /// The root, in its epoch.
+        root: Epoch,
         /// The number of its last message.
         last: u64,
     },
@@ -90,8 +103,8 @@ pub enum GroupEvent {
         group: GroupId,
         /// The number of the all-gather.
         number: u64,
-        /// The value of each member, and its number among the messages of that.
-        values: Vec<Option<(u64, Vec<u8>)>>,
+        /// The value of each member with its epoch, and its number among the messages of that.
+        values: Vec<Value>,
     },
 }
 
@@ -102,6 +115,7 @@ impl GroupEvent {
             Self::Removed { .. } => None,
             Self::Chunk { group, .. }
             | Self::Changed { group, .. }
+            | Self::Opened { group, .. }
             | Self::Abandoned { group, .. }
             | Self::RootLost { group, .. }
             | Self::Arrived { group, .. }
@@ -122,7 +136,7 @@ struct Begun {
 /// A chunk that was delivered and not released.
 #[derive(Clone, Debug, Hash)]
 struct Unreleased {
-    name: (GroupId, Peer, u64),
+    name: (GroupId, Epoch, u64),
     at: At,
     bytes: Vec<u8>,
     receipt: Receipt,
@@ -141,6 +155,8 @@ pub struct GroupNode {
     hands: VecDeque<Unreleased>,
     /// Roots whose end was delivered, for each group.
     lost: Vec<PeerSet>,
+    /// Groups that it has come back to, and that have not opened yet.
+    closed: Vec<bool>,
     /// It was removed in an earlier incarnation: it takes no part.
     retired: bool,
     /// The term of the last removal.
@@ -150,11 +166,13 @@ pub struct GroupNode {
 impl GroupNode {
     pub(super) fn new(run: &Groupings, seat: &mut Seat<'_, GroupEvent>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
-        let mut groups = Groups::new(&seat.fabric, run.config, run.regions, incarnation);
+        let epoch = run.epoch_of(me, incarnation);
+        let groups = Groups::new(&seat.fabric, run.config, run.regions, incarnation);
+        let mut groups = groups.in_epoch(Incarnation(epoch));
         for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
             groups.open(&seat.fabric, id, list).expect("a list that was drawn is valid");
         }
-        Self {
+        let mut node = Self {
             me,
             incarnation,
             groups,
@@ -162,8 +180,31 @@ impl GroupNode {
             drafts: vec![None; run.lists.len()],
             hands: VecDeque::new(),
             lost: vec![PeerSet::EMPTY; run.lists.len()],
+            closed: vec![epoch > 1; run.lists.len()],
             retired: run.is_out(me, incarnation),
             term: Term(0),
+        };
+        // An earlier incarnation may have ended before it could say so.
+        node.note_opened(run, seat);
+        node
+    }
+
+    /// Records the groups that this member has come back to.
+    fn note_opened(&mut self, run: &Groupings, seat: &mut Seat<'_, GroupEvent>) {
+        for (id, list) in run.groups().filter(|(_, list)| list.contains(&self.me)) {
+            if self.groups.is_fresh(id) || !self.closed[usize::from(id.0)] {
+                continue;
+            }
+            self.closed[usize::from(id.0)] = false;
+            let roots = (0..).map(Grank).zip(list).filter(|(_, peer)| **peer != self.me);
+            let roots = roots.filter_map(|(grank, peer)| {
+                let epoch = self.groups.epoch(id, grank).filter(|epoch| epoch.0 > 0)?;
+                Some(((*peer, epoch.0), self.groups.standing(id, grank)?.released.entries))
+            });
+            let roots = roots.collect();
+            let calls = self.groups.calls(id).unwrap_or_default();
+            let (left, taken) = (calls.left, calls.taken);
+            seat.record(GroupEvent::Opened { group: id, left, taken, roots });
         }
     }
 
@@ -177,9 +218,6 @@ impl GroupNode {
         (peer, incarnation): (Peer, Incarnation),
         seat: &mut Seat<'_, GroupEvent>,
     ) {
-        if !self.groups.live().contains(peer) {
-            return;
-        }
         if !self.retired {
             self.groups.prepare(&seat.fabric, peer, incarnation);
         }
@@ -195,17 +233,16 @@ impl GroupNode {
 
     /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
     /// earlier decisions, for members that learn of the two in the other order.
-    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, GroupEvent>) {
-        if !self.groups.live().contains(peer) {
+    pub(super) fn remove(&mut self, (peer, epoch): Epoch, seat: &mut Seat<'_, GroupEvent>) {
+        let last = Incarnation(epoch);
+        if !self.groups.counts(peer, last) {
             return;
         }
         self.term = self.term.max(Term(1 + u64::from(peer.0)));
-        let removed = self.groups.remove(
-            &mut seat.fabric,
-            Decision { term: self.term, removed: peer, last: Incarnation(1) },
-        );
+        let decision = Decision { term: self.term, removed: peer, last };
+        let removed = self.groups.remove(&mut seat.fabric, decision);
         removed.expect("a simulated peer is fenced at once");
-        seat.record(GroupEvent::Removed { peer });
+        seat.record(GroupEvent::Removed { peer, last: epoch });
     }
 
     pub(super) fn step(&mut self, run: &Groupings, seat: &mut Seat<'_, GroupEvent>) {
@@ -229,6 +266,7 @@ impl GroupNode {
             }
         }
         self.groups.poll(&mut seat.fabric);
+        self.note_opened(run, seat);
         for (id, list) in run.groups() {
             self.take(list, id, seat);
         }
@@ -255,11 +293,13 @@ impl GroupNode {
         }
         let Some(gathered) = self.groups.gathered(&seat.fabric, id) else { return };
         if seat.draw(3) == 0 {
-            let values = gathered.values[..usize::from(gathered.count)].iter().map(|value| {
+            let values = gathered.values[..usize::from(gathered.count)].iter();
+            let values = (0..).map(Grank).zip(values).map(|(grank, value)| {
                 let (seq, at, len) = (*value)?;
+                let epoch = self.groups.epoch(id, grank).map_or(0, |epoch| epoch.0);
                 let mut bytes = vec![0; len as usize];
                 seat.fabric.memory().copy_out(at.region, at.offset, &mut bytes);
-                Some((seq, bytes))
+                Some((epoch, seq, bytes))
             });
             let values: Vec<Value> = values.collect();
             seat.record(GroupEvent::Gathered { group: id, number: gathered.number, values });
@@ -273,7 +313,7 @@ impl GroupNode {
         while let Some(draft) = self.drafts[at] {
             let space = self.groups.space(&seat.fabric, id);
             let Some((place, len)) = space.filter(|_| seat.draw(3) < 2) else { return };
-            let name = (id, self.me, draft.seq);
+            let name = (id, (self.me, run.epoch_of(self.me, self.incarnation)), draft.seq);
             let bytes = run.bytes_of(name, draft.offset, len as usize);
             seat.fabric.memory().copy_in(place.region, place.offset, &bytes);
             self.groups.commit(&mut seat.fabric, id).expect("there was space");
@@ -286,12 +326,13 @@ impl GroupNode {
         let Some(me) = grank(&run.lists[at], self.me) else { return };
         let held = self.groups.standing(id, me).map_or(0, |standing| standing.held.entries);
         let seq = held + 1;
-        let len = run.len_of(id, self.me, seq);
+        let own = (self.me, run.epoch_of(self.me, self.incarnation));
+        let len = run.len_of(id, own, seq);
         let is_small = len <= u64::from(run.config.sizes().eager);
         let spread = run.spread_of(self.me, seq);
         self.groups.set_spread(id, spread).expect("it is one of its groups");
         let sent = if is_small || seat.draw(3) == 1 {
-            let bytes = run.bytes_of((id, self.me, seq), 0, len as usize);
+            let bytes = run.bytes_of((id, own, seq), 0, len as usize);
             self.groups.broadcast(&mut seat.fabric, id, seq, &bytes)
         } else {
             let begun = self.groups.begin(&mut seat.fabric, id, seq, len);
@@ -313,7 +354,10 @@ impl GroupNode {
                 return;
             }
             let Some(delivery) = self.groups.receive(&seat.fabric, group) else { return };
-            let peer = |root: Grank| list[root.index()];
+            let groups = &self.groups;
+            let peer = |root: Grank| {
+                (list[root.index()], groups.epoch(group, root).map_or(0, |epoch| epoch.0))
+            };
             let event = match delivery {
                 Delivery::Chunk(chunk) => {
                     let mut bytes = vec![0; chunk.len as usize];
@@ -338,9 +382,9 @@ impl GroupNode {
                 Delivery::Abandoned { root, seq } => {
                     GroupEvent::Abandoned { group, root: peer(root), seq }
                 }
-                Delivery::RootLost { root, last } => {
-                    self.lost[usize::from(group.0)].insert(peer(root));
-                    GroupEvent::RootLost { group, root: peer(root), last }
+                Delivery::RootLost { root, epoch, last } => {
+                    self.lost[usize::from(group.0)].insert(list[root.index()]);
+                    GroupEvent::RootLost { group, root: (list[root.index()], epoch.0), last }
                 }
             };
             seat.record(event);
@@ -386,7 +430,10 @@ impl GroupNode {
                 return Some(format!("{me}: {id:?}, open {is_open}, has {standing:?}"));
             }
             let lost = self.lost[usize::from(id.0)];
-            let is_lost = |root: &&Peer| !self.groups.live().contains(**root);
+            // One that has come back hears nothing of those that were out before.
+            let is_first = run.epoch_of(me, self.incarnation) == 1;
+            let live = self.groups.live(id);
+            let is_lost = |root: &&Peer| is_first && !live.contains(**root);
             if let Some(root) = list.iter().filter(is_lost).find(|root| !lost.contains(**root)) {
                 return Some(format!("{me} does not know the end of {root} in {id:?}"));
             }

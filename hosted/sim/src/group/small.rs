@@ -5,7 +5,8 @@
 //!   messages   up to three small ones, a long one of up to three blocks; windows of two
 //!   calls      up to two barriers, up to two all-gathers
 //!   trees      binary, pipe, serial; blocks flat and by the pipeline
-//!   crash      of any member, at any operation; in most it is removed then
+//!   crash      of any member, at any operation; in most it is removed then, and in two it comes
+//!              back
 //! ```
 //!
 //! Reads are handled as they end. Of three and four members the paths begin once all have opened
@@ -35,6 +36,8 @@ struct GroupCase {
     doomed: &'static [u16],
     barriers: u64,
     gathers: u64,
+    /// How often one that has died begins again; a removed one comes back.
+    starts: u32,
 }
 
 /// The longest small message.
@@ -51,6 +54,7 @@ const ONE_SMALL: GroupCase = GroupCase {
     doomed: &[],
     barriers: 0,
     gathers: 0,
+    starts: 0,
 };
 
 const ANY: &[u16] = &[0, 1, 2, 3];
@@ -139,6 +143,20 @@ const CASES: &[GroupCase] = &[
         doomed: ANY,
         ..ONE_SMALL
     },
+    GroupCase {
+        name: "n = 2, one small message, a removal and a return",
+        doomed: &[1],
+        starts: 1,
+        ..ONE_SMALL
+    },
+    GroupCase {
+        name: "n = 3, a removal and a return",
+        members: 3,
+        messages: 0,
+        doomed: &[2],
+        starts: 1,
+        ..ONE_SMALL
+    },
     GroupCase { name: "n = 4, one small message", members: 4, crashes: 0, ..ONE_SMALL },
     GroupCase {
         name: "n = 4, one small message, serial",
@@ -187,11 +205,13 @@ impl GroupCase {
         doomed_members.copied().map(Peer).for_each(|peer| doomed.insert(peer));
         let protocol = Groupings::new(sizes, vec![list], doomed, 3);
         let (len, barriers, gathers) = (Some(self.len), self.barriers, self.gathers);
-        let protocol = Groupings { len, barriers, gathers, ..protocol };
+        let returns = self.starts > 0;
+        let protocol = Groupings { len, barriers, gathers, returns, ..protocol };
         let mut orders = vec![0; usize::from(self.members)];
         orders[0] = self.messages;
         let small = Small::of(self.name, protocol, orders);
         let opening = if self.members > 2 { Opening::Passed } else { Opening::Explored };
-        Small { crashes: self.crashes, opening, pace: Pace::AtOnce, ..small }
+        let (crashes, starts) = (self.crashes, self.starts);
+        Small { crashes, starts, opening, pace: Pace::AtOnce, ..small }
     }
 }

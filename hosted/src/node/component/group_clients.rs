@@ -60,6 +60,8 @@ struct Turn {
 struct Reader {
     client: u64,
     process: u32,
+    /// It was given a part of what the member has sent.
+    has_begun: bool,
 }
 
 /// The requests of clients about groups.
@@ -122,7 +124,6 @@ impl Attempt {
             GroupError::ValueTooLong { limit } => {
                 Self::refused(GroupRefused::TooLong { limit: u64::from(limit) })
             }
-            GroupError::Left => Self::refused(GroupRefused::Left),
             GroupError::UnknownGroup
             | GroupError::NotAMember
             | GroupError::NotBegun
@@ -155,7 +156,6 @@ impl Component {
                 Err(refused) => Refused::Group(refused),
             },
             Err(GroupError::NotAMember) => self.no_member(name, self.rank()),
-            Err(GroupError::Left) => Refused::Group(GroupRefused::Left),
             Err(_) => {
                 let groups = self.groups.iter().map(|group| group.name.clone()).collect();
                 Refused::Group(GroupRefused::Unknown { groups })
@@ -237,7 +237,8 @@ impl Component {
                 self.try_send(job, *tag, *topology, then)
             }
             GroupWant::Receive { root, process, done } => {
-                let reader = Reader { client: job.ticket.client, process: *process };
+                let client = job.ticket.client;
+                let reader = Reader { client, process: *process, has_begun: false };
                 self.try_receive(job.id, root.map(Rank), reader, *done)
             }
             // The memory is the supervisor's.
@@ -348,6 +349,7 @@ impl Component {
         reader: Reader,
     ) -> Option<GroupReceived> {
         let (groups, fabric) = self.endpoint.groups()?;
+        let live = groups.live(id);
         let due = &mut self.groups[usize::from(id.0)].due;
         // No more than the windows hold: what is not released is handed out once.
         due.extend(std::iter::from_fn(|| groups.receive(fabric, id)));
@@ -359,17 +361,38 @@ impl Component {
         }
         for grank in granks {
             let of = self.group_member(id, grank);
-            let holder = self.group_clients.readers.get(&(id, of));
+            let holder = self.group_clients.readers.get(&(id, of)).copied();
             let is_wanted = root.is_none_or(|root| root == of);
             if !is_wanted || holder.is_some_and(|it| it.client != reader.client) {
                 continue;
             }
+            let mut has_begun = holder.is_some_and(|it| it.has_begun);
+            if live.contains(Peer(of.0))
+                && let Some(last) = self.take_end(id, grank)
+            {
+                // It ends what came before it, and says nothing about what is sent now.
+                self.group_clients.readers.remove(&(id, of));
+                if has_begun && root.is_some() {
+                    return Some(GroupReceived::RootLost { root: of.0, last });
+                }
+                has_begun = false;
+            }
             if let Some(received) = self.next_of(id, grank, root.is_some()) {
-                self.group_clients.readers.insert((id, of), reader);
+                has_begun |= matches!(received, GroupReceived::Run(_));
+                self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
                 return Some(received);
             }
         }
         None
+    }
+
+    /// The last message before the end of `grank`, if that is due next: it is due no more.
+    fn take_end(&mut self, id: GroupId, grank: Grank) -> Option<u64> {
+        let due = &mut self.groups[usize::from(id.0)].due;
+        let at = due.iter().position(|delivery| root_of(delivery) == grank)?;
+        let Delivery::RootLost { last, .. } = due[at] else { return None };
+        due.remove(at);
+        Some(last)
     }
 
     /// What comes next of the member `grank`: a message once it is whole, if the window holds it.
@@ -426,11 +449,11 @@ impl Component {
             return status;
         }
         let Some((groups, _)) = self.endpoint.groups() else {
-            return GroupStatus { standing: GroupPart::Left, ..status };
+            return status;
         };
         let is_open = groups.is_open(id);
         status.standing = if is_open { GroupPart::Open } else { GroupPart::Opening };
-        let live = groups.live();
+        let live = groups.live(id);
         let removed = ranks.iter().filter(|rank| !live.contains(Peer(rank.0)));
         status.removed = removed.map(|rank| rank.0).collect();
         let cluster::Group { entries, blocks, .. } = self.cluster.group;

@@ -1,6 +1,7 @@
 //! What the program of a member does with its groups, straight on the endpoint.
 //!
-//! A node takes part in its first boot alone, as in broadcasts ([`super::leavers`]).
+//! Each boot of a node is an epoch of its member of the groups: the others remove the boot before by
+//! decision, or when they admit the next ([`super::leavers`]), and count that one.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use weft_core::fabric::{Fabric, Memory, WordMemory, Words};
 use weft_core::group::{
     Chunk, Delivery, Grank, GroupId, Groups, Receipt, SendError, Standing, UnknownReceipt,
 };
-use weft_core::ids::{Peer, Rank};
+use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Component;
 use crate::cluster::{Cluster, NamedGroup, Topology};
@@ -52,10 +53,7 @@ pub enum GroupError {
     /// This node is no member of the group.
     #[error("this node is no member of the group")]
     NotAMember,
-    /// This node was removed or restarted.
-    #[error("this node was removed or restarted, and takes no part in groups any more")]
-    Left,
-    /// Not all members have joined yet.
+    /// Not all members have joined yet, or not all count this one, which has come back.
     #[error("not all members have joined the group")]
     Opening,
     /// A member has not received what was sent before.
@@ -95,12 +93,13 @@ pub(super) fn begin(
     endpoint: &mut NodeEndpoint,
     plan: &Plan,
     own: &[OwnGroup],
-    takes_part: bool,
+    boot: Incarnation,
 ) -> Result<(), NodeError> {
-    let Some((sizes, at)) = plan.groups().filter(|_| takes_part) else { return Ok(()) };
+    let Some((sizes, at)) = plan.groups() else { return Ok(()) };
     let incarnation = endpoint.incarnation();
     let fabric = endpoint.fabric();
-    let mut groups = Box::new(Groups::<PEERS, GROUPS>::new(fabric, sizes, at, incarnation));
+    let groups = Groups::<PEERS, GROUPS>::new(fabric, sizes, at, incarnation);
+    let mut groups = Box::new(groups.in_epoch(boot));
     let me = fabric.me();
     let ours = (0..).map(GroupId).zip(own).filter(|(_, it)| it.grank(Rank(me.0)).is_some());
     for (id, group) in ours {
@@ -120,8 +119,7 @@ impl Component {
         if group.grank(self.rank()).is_none() {
             return Err(GroupError::NotAMember);
         }
-        let takes_part = self.endpoint.groups().is_some();
-        if takes_part { Ok(id) } else { Err(GroupError::Left) }
+        Ok(id)
     }
 
     /// Acts on the groups, and translates what they refuse in `id`.
@@ -130,7 +128,7 @@ impl Component {
         id: GroupId,
         act: impl FnOnce(&mut Groups<PEERS, GROUPS>, &mut EndpointFabric) -> Result<T, SendError>,
     ) -> Result<T, GroupError> {
-        let (groups, fabric) = self.endpoint.groups().ok_or(GroupError::Left)?;
+        let (groups, fabric) = self.endpoint.groups().ok_or(GroupError::UnknownGroup)?;
         act(groups, fabric).map_err(|error| match error {
             SendError::NotOpen => GroupError::Opening,
             SendError::WindowFull { hindmost } => {

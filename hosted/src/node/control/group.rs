@@ -140,8 +140,6 @@ pub enum GroupRefused {
         /// The members.
         members: Vec<u16>,
     },
-    /// The node was removed or restarted.
-    Left,
     /// Not all members have joined in time.
     Opening,
     /// The window stayed full past the deadline.
@@ -171,7 +169,7 @@ pub struct GroupStatus {
     pub standing: GroupPart,
     /// The members that were removed, as far as this node knows.
     pub removed: Vec<u16>,
-    /// What came of each member, this node's own messages included; nothing where it takes no part.
+    /// What came of each member, this node's own messages included.
     pub roots: Vec<RootStatus>,
 }
 
@@ -181,10 +179,8 @@ pub struct GroupStatus {
 pub enum GroupPart {
     /// All members have joined.
     Open,
-    /// Not all members have joined yet.
+    /// Not all members have joined yet; or the node has come back, and not all count it yet.
     Opening,
-    /// The node was removed or restarted.
-    Left,
     /// It is none of the members.
     NotAMember,
 }
@@ -196,7 +192,6 @@ impl GroupPart {
         match self {
             Self::Open => "open",
             Self::Opening => "opening",
-            Self::Left => "left",
             Self::NotAMember => "no member",
         }
     }

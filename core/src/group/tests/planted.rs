@@ -1,0 +1,281 @@
+//! Scenarios of the planted bugs that no seed shows, each a check that its guard makes hold.
+
+use super::super::config::digest;
+use super::super::mutants::EPOCHS_IGNORED;
+use super::returns::{come_back, members, remove, send};
+use super::*;
+use crate::lane::{LaneReader, LaneWriter};
+use crate::wire::group::{Agree, Footing, Frame, Head, Report, Welcome};
+
+/// A member that says what a scenario has it say, to one other.
+struct Scripted<'net> {
+    fabric: Loopback<'net, PEERS, WORDS>,
+    lane: LaneWriter,
+    heard: LaneReader,
+    epoch: u32,
+    agree: Agree,
+}
+
+impl<'net> Scripted<'net> {
+    /// The incarnation of `me` that says it to that of `to`; each is an epoch of its own.
+    fn new(
+        (net, config, regions): (&'net Net<PEERS, WORDS>, Config, Regions),
+        me: (u16, u32),
+        to: (u16, u32),
+    ) -> Self {
+        let (to, mine) = ((Peer(to.0), Incarnation(to.1)), Incarnation(me.1));
+        let mut fabric = net.endpoint(Peer(me.0), mine);
+        let lane = LaneWriter::new(&fabric, config.lanes().unwrap(), regions.lanes, mine, to);
+        let heard = LaneReader::new(&fabric, config.lanes().unwrap(), regions.lanes, mine, to);
+        fabric.admit(to.0, to.1).unwrap();
+        let agree = Agree {
+            list: digest([0, 0, 1, 2, 3].into_iter()),
+            sizes: config.digest(),
+            heard: true,
+            ..Agree::default()
+        };
+        Self { fabric, lane, heard, epoch: me.1, agree }
+    }
+
+    /// `frame` is about epoch `epoch` of `root`.
+    fn say(&mut self, root: u16, epoch: u32, frame: Frame) {
+        let (kind, bytes, len) = frame.encode(Head { group: 0, root, epoch });
+        self.lane.send(&mut self.fabric, kind, &bytes[..len]).unwrap();
+        self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
+    }
+
+    /// Takes what it is sent, so that there is room for more.
+    fn hear(&mut self) {
+        while self.heard.take(&mut self.fabric).is_some() {}
+        self.heard.poll(&mut self.fabric);
+        self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
+    }
+
+    fn say_own(&mut self, frame: Frame) {
+        self.say(self.fabric.me().0, self.epoch, frame);
+    }
+
+    /// That it counts these members in these epochs.
+    fn count(&mut self, counted: &[(u64, u32)]) {
+        let live = counted.iter().fold(0, |live, (grank, _)| live | 1 << grank);
+        self.say_own(Frame::Agree(Agree { live, epochs: epochs(counted), ..self.agree }));
+    }
+
+    /// That its subtree has released these entries of member 0, under those members.
+    fn acknowledge(&mut self, entries: u64, counted: &[(u64, u32)]) {
+        self.say(0, 1, Frame::Ack { entries, blocks: 0, epochs: epochs(counted) });
+    }
+
+    fn welcome(&mut self, gathers: u64) {
+        self.say_own(Frame::Welcome(Welcome { gathers, ..Welcome::default() }));
+    }
+}
+
+fn epochs(counted: &[(u64, u32)]) -> u64 {
+    let epoch_of = |epoch| u64::from(if EPOCHS_IGNORED.is_planted() { 0 } else { epoch });
+    digest(counted.iter().map(|(grank, epoch)| grank << 32 | epoch_of(*epoch)))
+}
+
+/// All in their first epochs.
+const FIRST: [(u64, u32); 4] = [(0, 1), (1, 1), (2, 1), (3, 1)];
+
+/// Member 0, which counts the others, in the tree of whose stream member 3 is below member 2.
+fn root<'net>(
+    at: (&'net Net<PEERS, WORDS>, Config, Regions),
+) -> ([Member<'net>; 1], [Scripted<'net>; 3]) {
+    let (net, config, regions) = at;
+    let mut root = [start(net, (config, regions), 1, 0)];
+    root[0].1.open(&root[0].0, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
+    let mut others = [1, 2, 3].map(|me| Scripted::new(at, (me, 1), (0, 1)));
+    for member in &mut others {
+        admit(&mut root[0], member.fabric.me(), 1);
+        member.count(&FIRST);
+    }
+    run(&mut root);
+    (root, others)
+}
+
+/// Member 3 as it comes back, and members 0 and 1, which it hears.
+fn back<'net>(
+    at: (&'net Net<PEERS, WORDS>, Config, Regions),
+) -> ([Member<'net>; 1], [Scripted<'net>; 2]) {
+    let (net, config, regions) = at;
+    let mut back = [come_back((net, (config, regions)), &mut [], (3, 2, 1))];
+    remove(&mut back[0], 2, 1);
+    let others = [0, 1].map(|me| Scripted::new(at, (me, 1), (3, 2)));
+    for member in &others {
+        admit(&mut back[0], member.fabric.me(), 1);
+    }
+    (back, others)
+}
+
+/// G19: a member that comes back begins once each that it counts counts it, too.
+fn a_member_does_not_begin_before_all_count_it() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut back, [mut first, mut second]) = back((&net, config, regions));
+    first.count(&[(0, 1), (1, 1), (3, 2)]);
+    second.count(&[(0, 1), (1, 1)]);
+    for member in [&mut first, &mut second] {
+        member.welcome(0);
+    }
+    run(&mut back);
+    let has_waited = back[0].1.is_fresh(WORLD);
+    second.count(&[(0, 1), (1, 1), (3, 2)]);
+    second.welcome(0);
+    run(&mut back);
+    assert!(!back[0].1.is_fresh(WORLD));
+    has_waited
+}
+
+/// G35: one that asked for entries which have left the window since is sent those after them.
+fn a_successor_is_sent_what_the_window_holds() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut root, [mut one, mut two, mut three]) = root((&net, config, regions));
+    three.say(0, 1, Frame::Need { next: 1 });
+    for _ in 0..4 {
+        send(&mut root[0], b"text");
+    }
+    for member in [&mut one, &mut two] {
+        member.acknowledge(4, &FIRST);
+    }
+    run(&mut root);
+    send(&mut root[0], b"fifth");
+    for member in [1, 2] {
+        remove(&mut root[0], member, 1);
+    }
+    for _ in 0..4 {
+        three.hear();
+        run(&mut root);
+    }
+    root[0].1.counters().forwards > 0
+}
+
+/// G27: what members have released that were live before a return frees nothing after it.
+fn what_is_acknowledged_counts_under_the_same_epochs_alone() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let at = (&net, config, regions);
+    let (mut root, [mut one, mut two, _]) = root(at);
+    for _ in 0..4 {
+        send(&mut root[0], b"text");
+    }
+    // Member 3 is below it in the tree.
+    two.acknowledge(4, &FIRST);
+    run(&mut root);
+    remove(&mut root[0], 3, 1);
+    for member in [&mut one, &mut two] {
+        member.count(&FIRST[..3]);
+        let footing = Footing::Closed;
+        let report = Report { footing, epochs: epochs(&FIRST[..3]), ..Report::default() };
+        member.say(3, 1, Frame::Report(report));
+    }
+    run(&mut root);
+    take(&mut root[0]);
+    let mut three = Scripted::new(at, (3, 2), (0, 1));
+    three.agree.fresh = true;
+    admit(&mut root[0], Peer(3), 2);
+    three.count(&[]);
+    run(&mut root);
+    assert_eq!(root[0].1.live(WORLD).count(), 4);
+    one.acknowledge(4, &[(0, 1), (1, 1), (2, 1), (3, 2)]);
+    run(&mut root);
+    let (fabric, groups) = &mut root[0];
+    matches!(groups.broadcast(fabric, WORLD, 0, b"fifth"), Err(SendError::WindowFull { .. }))
+}
+
+/// G29: of what a member holds of an earlier epoch nothing is read as if it were of the present one.
+fn blocks_of_an_earlier_epoch_are_not_read() -> bool {
+    let (net, config, regions) = net(Spread::Pipeline);
+    let mut members = members(&net, (config, regions));
+    send(&mut members[3], &message(128));
+    run(&mut members);
+    for at in [0, 2] {
+        take(&mut members[at]);
+    }
+    run(&mut members);
+    members.pop();
+    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
+    members.push(back);
+    run(&mut members);
+    // Member 1 holds what the earlier epoch sent, for its consumer is not done with that.
+    send(&mut members[3], &message(150));
+    run(&mut members);
+    take(&mut members[1]);
+    run(&mut members);
+    [0, 1, 2].iter().all(|at| take(&mut members[*at]).0 == [(1, message(150))])
+}
+
+/// G38: the value of a member that is removed while another comes back is not lost to one and kept
+/// by another.
+fn a_welcome_counts_under_the_same_members_alone() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut back, [mut first, mut second]) = back((&net, config, regions));
+    let counted = [(0, 1), (1, 1), (3, 2)];
+    for member in [&mut first, &mut second] {
+        member.count(&counted);
+    }
+    first.welcome(0);
+    run(&mut back);
+    // Its value of the first all-gather is with member 0.
+    remove(&mut back[0], 1, 1);
+    first.count(&[counted[0], counted[2]]);
+    run(&mut back);
+    first.welcome(1);
+    run(&mut back);
+    let (fabric, groups) = &mut back[0];
+    assert!(!groups.is_fresh(WORLD));
+    groups.all_gather(fabric, WORLD, b"d") == Ok(2)
+}
+
+// Not while another test plants a bug.
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn what_was_acknowledged_under_earlier_epochs_does_not_count() {
+    assert!(what_is_acknowledged_counts_under_the_same_epochs_alone());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn what_was_announced_of_an_earlier_epoch_does_not_count() {
+    assert!(blocks_of_an_earlier_epoch_are_not_read());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn a_welcome_that_was_said_before_a_removal_does_not_count() {
+    assert!(a_welcome_counts_under_the_same_members_alone());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn a_member_that_comes_back_waits_until_all_count_it() {
+    assert!(a_member_does_not_begin_before_all_count_it());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn what_has_left_the_window_is_passed_over() {
+    assert!(a_successor_is_sent_what_the_window_holds());
+}
+
+/// Each guard is left out in turn, and its scenario fails.
+#[cfg(feature = "mutants")]
+#[test]
+fn every_scenario_notices_its_planted_bug() {
+    use super::super::mutants::SCENARIO_MUTANTS;
+    use crate::mutant::plant;
+    let scenarios: [fn() -> bool; 5] = [
+        a_member_does_not_begin_before_all_count_it,
+        a_successor_is_sent_what_the_window_holds,
+        what_is_acknowledged_counts_under_the_same_epochs_alone,
+        blocks_of_an_earlier_epoch_are_not_read,
+        a_welcome_counts_under_the_same_members_alone,
+    ];
+    for (mutant, holds) in SCENARIO_MUTANTS.iter().zip(scenarios) {
+        assert!(holds(), "{} without the bug", mutant.name);
+        plant(Some(mutant));
+        let is_noticed = !holds();
+        plant(None);
+        assert!(is_noticed, "{}", mutant.name);
+        std::println!("{}: noticed", mutant.name);
+    }
+}
