@@ -113,6 +113,22 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         Ok(())
     }
 
+    /// Whether the others may count this member, so that it must [open](Self::open) the group before
+    /// any is admitted: in the first epoch always, later once an incarnation of this epoch has opened
+    /// it. Until then it may be opened at any time: who has nobody to receive holds up no one.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn is_begun(
+        &self,
+        fabric: &impl Fabric,
+        id: GroupId,
+        members: &[Peer],
+    ) -> Result<bool, OpenError> {
+        let at = (self.config, self.regions);
+        Group::<PEERS>::is_begun(fabric, at, id, members, self.epoch)
+    }
+
     /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
     /// before [`Fabric::admit`], since it clears what the peer may write. Before an incarnation of a
     /// later epoch than the first, the epochs before that are removed ([`Self::remove`]).
@@ -348,6 +364,12 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     #[must_use]
     pub fn predecessor(&self, group: GroupId, root: Grank) -> Option<Grank> {
         self.groups.get(usize::from(group.0))?.as_ref()?.streams.get(root.index())?.predecessor
+    }
+
+    /// Whether this incarnation has opened `group`.
+    #[must_use]
+    pub fn is_opened(&self, group: GroupId) -> bool {
+        self.groups.get(usize::from(group.0)).is_some_and(Option::is_some)
     }
 
     /// Whether all live members have opened `group` in the same way.

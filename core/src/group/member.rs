@@ -61,6 +61,20 @@ pub(super) struct Group<const PEERS: usize> {
 }
 
 impl<const PEERS: usize> Group<PEERS> {
+    /// Whether others may count this member in `epoch`: an incarnation of that has opened the group.
+    pub(super) fn is_begun(
+        fabric: &impl Fabric,
+        (config, regions): (Config, Regions),
+        id: GroupId,
+        list: &[Peer],
+        epoch: Incarnation,
+    ) -> Result<bool, OpenError> {
+        let me = check(fabric.me(), config, list)?;
+        let window = Window::new(config, regions, id.0, me.0);
+        let stored = Note::attach(fabric, &window, digest_of(id, list).1);
+        Ok(epoch.0 == FIRST || stored.counted == epoch.0)
+    }
+
     /// Opens the group of `list`, as far as its streams had come in this `epoch`.
     pub(super) fn open(
         fabric: &impl Fabric,
@@ -70,10 +84,7 @@ impl<const PEERS: usize> Group<PEERS> {
         epoch: Incarnation,
     ) -> Result<Self, OpenError> {
         let me = check(fabric.me(), config, list)?;
-        let digest =
-            digest([u64::from(id.0)].into_iter().chain(list.iter().map(|peer| u64::from(peer.0))));
-        #[expect(clippy::cast_possible_truncation, reason = "both halves of the digest")]
-        let short = (digest ^ digest >> 32) as u32;
+        let (digest, short) = digest_of(id, list);
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
         let count = list.len() as u16;
         let mut peers = [Peer(0); PEERS];
@@ -258,6 +269,15 @@ impl<const PEERS: usize> Group<PEERS> {
     fn in_turn(&self) -> impl Iterator<Item = Grank> + use<PEERS> {
         self.turn.order(self.members.count).map(Grank)
     }
+}
+
+/// Digest of the list of members, and a short one that notes name.
+fn digest_of(id: GroupId, list: &[Peer]) -> (u64, u32) {
+    let peers = list.iter().map(|peer| u64::from(peer.0));
+    let digest = digest([u64::from(id.0)].into_iter().chain(peers));
+    #[expect(clippy::cast_possible_truncation, reason = "both halves of the digest")]
+    let short = (digest ^ digest >> 32) as u32;
+    (digest, short)
 }
 
 fn check(me: Peer, config: Config, list: &[Peer]) -> Result<Grank, OpenError> {

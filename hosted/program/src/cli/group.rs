@@ -129,6 +129,10 @@ fn lines(group: &Listed<'_>) -> String {
         [] => text.push_str(GroupPart::Open.words()),
         opening => text.push_str(&format!("{} at nodes {opening:?}", GroupPart::Opening.words())),
     }
+    let unopened = with(GroupPart::Unopened);
+    if !unopened.is_empty() {
+        text.push_str(&format!(", {} at nodes {unopened:?}", GroupPart::Unopened.words()));
+    }
     if !group.removed.is_empty() {
         text.push_str(&format!(", without {:?}, which were removed", group.removed));
     }

@@ -145,9 +145,11 @@ fn gt16_a_root_that_is_lost_in_the_middle_leaves_all_survivors_the_same_part() {
     assert!(ends[0].starts_with("node 0 was removed after"), "{}", ends[0]);
     assert_eq!((&ends[1], &ends[2]), (&ends[0], &ends[0]), "the same bytes");
     assert_ne!(sender.wait().status, Some(0));
-    // GT-20: it is back, with an empty memory, and receives and sends what comes from now on.
-    await_open(&place);
+    // GT-20: it is back, with an empty memory, and once asked receives and sends what comes then.
+    let listed = place.weft("group ls --name t --json").object();
+    assert_eq!(listed["groups"][0]["removed"], serde_json::json!([0]), "nobody asks: {listed}");
     let receivers: Vec<_> = [0, 2, 3].map(|node| receive(&place, "all", 1, node)).into();
+    await_open(&place);
     place.weft(&format!("bcast --tree {file} --from 1 --name t")).done();
     for heard in heard(receivers) {
         assert_eq!(heard["sha256"], digest(&FILE.repeat(20)), "{heard}");

@@ -170,7 +170,10 @@ impl GroupNode {
         let groups = Groups::new(&seat.fabric, run.config, run.regions, incarnation);
         let mut groups = groups.in_epoch(Incarnation(epoch));
         for (id, list) in run.groups().filter(|(_, list)| list.contains(&me)) {
-            groups.open(&seat.fabric, id, list).expect("a list that was drawn is valid");
+            // Of one that has come back, the program asks for the group at some time.
+            if groups.is_begun(&seat.fabric, id, list).expect("a list that was drawn is valid") {
+                groups.open(&seat.fabric, id, list).expect("a list that was drawn is valid");
+            }
         }
         let mut node = Self {
             me,
@@ -192,7 +195,8 @@ impl GroupNode {
     /// Records the groups that this member has come back to.
     fn note_opened(&mut self, run: &Groupings, seat: &mut Seat<'_, GroupEvent>) {
         for (id, list) in run.groups().filter(|(_, list)| list.contains(&self.me)) {
-            if self.groups.is_fresh(id) || !self.closed[usize::from(id.0)] {
+            let is_closed = self.groups.is_fresh(id) || !self.groups.is_opened(id);
+            if is_closed || !self.closed[usize::from(id.0)] {
                 continue;
             }
             self.closed[usize::from(id.0)] = false;
@@ -261,6 +265,13 @@ impl GroupNode {
         }
         for (id, list) in run.groups() {
             if list.contains(&self.me) {
+                if !self.groups.is_opened(id) {
+                    if seat.draw(8) != 0 {
+                        continue;
+                    }
+                    let opened = self.groups.open(&seat.fabric, id, list);
+                    opened.expect("a list that was drawn is valid");
+                }
                 self.call(run, id, seat);
                 self.send(run, id, seat);
             }

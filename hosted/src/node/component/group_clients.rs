@@ -451,6 +451,10 @@ impl Component {
         let Some((groups, _)) = self.endpoint.groups() else {
             return status;
         };
+        if !groups.is_opened(id) {
+            status.standing = GroupPart::Unopened;
+            return status;
+        }
         let is_open = groups.is_open(id);
         status.standing = if is_open { GroupPart::Open } else { GroupPart::Opening };
         let live = groups.live(id);

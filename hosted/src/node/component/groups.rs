@@ -1,7 +1,8 @@
 //! What the program of a member does with its groups, straight on the endpoint.
 //!
 //! Each boot of a node is an epoch of its member of the groups: the others remove the boot before by
-//! decision, or when they admit the next ([`super::leavers`]), and count that one.
+//! decision, or when they admit the next ([`super::leavers`]), and count that one once its program
+//! asks for the group.
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,10 @@ impl OwnGroup {
             due: VecDeque::new(),
         };
         cluster.group.groups(cluster.nodes).into_iter().map(own).collect()
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        self.members.iter().map(|rank| Peer(rank.0)).collect()
     }
 
     pub(super) fn grank(&self, rank: Rank) -> Option<Grank> {
@@ -103,8 +108,14 @@ pub(super) fn begin(
     let me = fabric.me();
     let ours = (0..).map(GroupId).zip(own).filter(|(_, it)| it.grank(Rank(me.0)).is_some());
     for (id, group) in ours {
-        let members: Vec<_> = group.members.iter().map(|rank| Peer(rank.0)).collect();
-        groups.open(fabric, id, &members).map_err(|error| NodeError::Plan(error.to_string()))?;
+        let members = group.peers();
+        // Where nothing receives yet, the window of every other member would fill.
+        let begun = groups.is_begun(fabric, id, &members);
+        let opened = begun.and_then(|is_begun| match is_begun {
+            true => groups.open(fabric, id, &members),
+            false => Ok(()),
+        });
+        opened.map_err(|error| NodeError::Plan(error.to_string()))?;
     }
     let begun = endpoint.begin_groups(groups);
     debug_assert!(begun.is_ok(), "no peer is admitted before the endpoint is made");
@@ -112,12 +123,17 @@ pub(super) fn begin(
 }
 
 impl Component {
-    /// The number of a group that this node takes part in.
+    /// The number of a group that this node takes part in: from now on, if it has come back.
     pub(crate) fn group_named(&mut self, name: &str) -> Result<GroupId, GroupError> {
         let named = (0..).map(GroupId).zip(&self.groups).find(|(_, group)| group.name == name);
         let (id, group) = named.ok_or(GroupError::UnknownGroup)?;
         if group.grank(self.rank()).is_none() {
             return Err(GroupError::NotAMember);
+        }
+        let (groups, fabric) = self.endpoint.groups().ok_or(GroupError::UnknownGroup)?;
+        if !groups.is_opened(id) {
+            let opened = groups.open(fabric, id, &group.peers());
+            debug_assert!(opened.is_ok(), "its list was checked when the node began");
         }
         Ok(id)
     }

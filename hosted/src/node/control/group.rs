@@ -181,6 +181,9 @@ pub enum GroupPart {
     Open,
     /// Not all members have joined yet; or the node has come back, and not all count it yet.
     Opening,
+    /// The node has come back, and its program has not asked for the group since: the others do
+    /// without it.
+    Unopened,
     /// It is none of the members.
     NotAMember,
 }
@@ -192,6 +195,7 @@ impl GroupPart {
         match self {
             Self::Open => "open",
             Self::Opening => "opening",
+            Self::Unopened => "not asked for since the node came back",
             Self::NotAMember => "no member",
         }
     }
