@@ -124,9 +124,8 @@ impl<const PEERS: usize, const SLOTS: usize> Machine for Adapter<PEERS, SLOTS> {
         Self::poll_timeout(self)
     }
 
-    /// No later incarnation is a member again.
-    fn counts(&self, peer: Peer, _: Incarnation) -> bool {
-        Self::live(self).contains(peer)
+    fn counts(&self, peer: Peer, last: Incarnation) -> bool {
+        Self::counts(self, peer, last)
     }
 }
 
@@ -179,8 +178,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
 
     /// Executes the decision to remove a member from all machines, as far as they still count it,
     /// and fences it first. A later incarnation of a member that they no longer count is not
-    /// fenced: groups count it again, and it takes no part in the others. A broadcast of fixed
-    /// membership goes on counting it.
+    /// fenced: they count it again once it is admitted. A broadcast of fixed membership goes on
+    /// counting the member.
     ///
     /// # Errors
     /// [`RemoveError`]: a machine still counts the member, and this must be tried again.

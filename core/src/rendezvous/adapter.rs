@@ -36,6 +36,8 @@ pub struct Adapter<const PEERS: usize, const SLOTS: usize> {
     incarnation: Incarnation,
     me: Peer,
     live: PeerSet,
+    /// The last epoch of each member that a decision has removed.
+    removed: [Incarnation; PEERS],
     term: Term,
     lanes: [Option<Lanes>; PEERS],
     /// Those that are admitted.
@@ -75,6 +77,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
             incarnation,
             me: fabric.me(),
             live: PeerSet::first(usize::from(sizes.peers)),
+            removed: [Incarnation(0); PEERS],
             term: Term(0),
             lanes: [const { None }; PEERS],
             reachable: PeerSet::EMPTY,
@@ -84,11 +87,14 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     }
 
     /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
-    /// before [`Fabric::admit`], since it clears what the peer may write.
+    /// before [`Fabric::admit`], since it clears what the peer may write. One that was removed is a
+    /// member again: what is admitted then is of a later epoch, and the epochs before that are removed
+    /// ([`Self::remove`]).
     pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
-        if peer == self.me || !self.live.contains(peer) {
+        if peer == self.me || peer.0 >= self.config.sizes().peers {
             return;
         }
+        self.live.insert(peer);
         // Checked by RendezvousConfig::new.
         let Ok(config) = self.config.lanes() else { return };
         let (at, mine) = (self.regions.lanes, self.incarnation);
@@ -116,8 +122,8 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.ends.destination.handle_fenced(peer);
     }
 
-    /// Removes a member by decision: fences it, and ends everything with it. Idempotent within its
-    /// term.
+    /// Removes epochs of a member by decision: fences it, and ends everything with it. Nothing happens
+    /// where those epochs are removed already: a later one may be admitted.
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.
@@ -126,18 +132,26 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         fabric: &mut impl Fabric,
         decision: Decision,
     ) -> Result<(), RemoveError> {
+        let Decision { removed: peer, last, .. } = decision;
+        if !self.counts(peer, last) {
+            return Ok(());
+        }
         // First: what was lent to the peer is free only when it cannot read any more.
         decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
-        let peer = decision.removed;
-        if self.live.contains(peer) {
-            self.live.remove(peer);
-            self.handle_fenced(peer);
-            self.ends.destination.handle_removed(peer);
-        }
+        self.removed[peer.index()] = last;
+        self.live.remove(peer);
+        self.handle_fenced(peer);
+        self.ends.destination.handle_removed(peer);
         Ok(())
     }
 
-    /// The members that are not removed.
+    /// Whether an epoch of `peer` up to `last` is not removed yet.
+    #[must_use]
+    pub fn counts(&self, peer: Peer, last: Incarnation) -> bool {
+        self.removed.get(peer.index()).is_none_or(|removed| *removed < last)
+    }
+
+    /// The members that are not removed, and those that have come back.
     #[must_use]
     pub const fn live(&self) -> PeerSet {
         self.live

@@ -406,7 +406,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         }
     }
 
-    /// No incarnation of `peer` comes back: what was not sent ends, too.
+    /// Nothing of `peer` comes back: what was not sent ends, too.
     pub(super) fn handle_removed(&mut self, peer: Peer) {
         for slot in self.requests.used().iter() {
             if self.requests.at(slot).is_some_and(|request| request.key.source() == peer) {

@@ -247,7 +247,6 @@ const fn group_code(error: GroupError) -> weft_code {
 const fn tensor_code(error: TensorError) -> weft_code {
     match error {
         TensorError::NoRendezvous => weft_code::WEFT_NOT_CONFIGURED,
-        TensorError::Left => weft_code::WEFT_LEFT,
         TensorError::NoSuchRank => weft_code::WEFT_RANK,
         TensorError::BadName(_) => weft_code::WEFT_ARGUMENT,
         TensorError::Full { .. } | TensorError::NoSpace => weft_code::WEFT_FULL,
@@ -387,7 +386,6 @@ mod tests {
         ];
         let tensor = [
             TensorError::NoRendezvous,
-            TensorError::Left,
             TensorError::NoSuchRank,
             TensorError::BadName(BadKey::NoEdge),
             TensorError::Full { limit: 4 },

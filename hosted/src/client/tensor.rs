@@ -170,9 +170,6 @@ pub(super) fn fmt_refused(
 ) -> fmt::Result {
     match why {
         TensorRefused::NoRendezvous => f.write_str("the cluster has no rendezvous"),
-        TensorRefused::Left => {
-            write!(f, "node {rank} was removed or restarted, and takes no part in the rendezvous")
-        }
         TensorRefused::BadName(why) => write!(f, "the name of the tensor is refused: {why}"),
         TensorRefused::NotSealed(why) => write!(f, "this is not the memory of a tensor: {why}"),
         TensorRefused::Full { limit } => {
@@ -220,7 +217,7 @@ pub(super) fn fmt_refused(
 pub(super) const fn code(why: &TensorRefused) -> Code {
     match why {
         TensorRefused::NoRendezvous => Code::Usage,
-        TensorRefused::Left | TensorRefused::Finished => Code::Standing,
+        TensorRefused::Finished => Code::Standing,
         TensorRefused::BadName(_) => Code::Key,
         TensorRefused::NotSealed(_) => Code::Protocol,
         TensorRefused::Full { .. }
@@ -240,7 +237,6 @@ pub(super) fn cure(why: &TensorRefused) -> String {
         TensorRefused::NoRendezvous => {
             "set rendezvous.pool_mib in the cluster file, for instance to 16"
         }
-        TensorRefused::Left => "use another node, or restart the cluster",
         TensorRefused::BadName(_) => "name it with 1 to 480 bytes of text without `;`",
         TensorRefused::NotSealed(_) => {
             "send a `SealedTensor`, and run the same build of weft everywhere"

@@ -9,9 +9,6 @@ use super::{
 };
 use crate::explain::{Code, Explain};
 
-/// What helps a node whose boot in a service is over.
-const LEFT: &str = "restart the cluster, and the node takes part again";
-
 impl<E: Explain> Explain for CallError<E> {
     fn code(&self) -> Code {
         match self {
@@ -64,7 +61,7 @@ impl Explain for BroadcastError {
         match self {
             Self::WindowFull => "poll until every member has delivered, then try again",
             Self::TooLong { .. } => "split it, or raise neb.message_len",
-            Self::Left => LEFT,
+            Self::Left => "restart the cluster, or set neb.membership to \"decided\"",
         }
         .to_owned()
     }
@@ -105,7 +102,6 @@ impl Explain for TensorError {
     fn code(&self) -> Code {
         match self {
             Self::NoRendezvous => Code::ClusterFile,
-            Self::Left => Code::Standing,
             Self::NoSuchRank => Code::NodeOutOfRange,
             Self::BadName(_) => Code::Key,
             Self::Full { .. } => Code::Busy,
@@ -120,7 +116,6 @@ impl Explain for TensorError {
     fn cure(&self) -> String {
         match self {
             Self::NoRendezvous => "set rendezvous.pool_mib in the cluster file",
-            Self::Left => LEFT,
             Self::NoSuchRank => "name a rank below the size of the cluster",
             Self::BadName(_) => "name it with 1 to 480 bytes without `;`",
             Self::Full { .. } => "drain the events, and wait until one has ended",

@@ -108,7 +108,7 @@ impl Member {
     /// that wait for them, with [`Received::StepOver`](super::Received::StepOver).
     ///
     /// # Errors
-    /// [`TensorError::NoRendezvous`], [`TensorError::Left`].
+    /// [`TensorError::NoRendezvous`].
     pub fn clean_step(&mut self, step: i64) -> Result<(), TensorError> {
         self.component.end_step(step, false)
     }
@@ -117,7 +117,7 @@ impl Member {
     /// of a step stands.
     ///
     /// # Errors
-    /// [`TensorError::NoRendezvous`], [`TensorError::Left`].
+    /// [`TensorError::NoRendezvous`].
     pub fn abort_step(&mut self, step: i64) -> Result<(), TensorError> {
         self.component.end_step(step, true)
     }

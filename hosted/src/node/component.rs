@@ -212,10 +212,9 @@ impl Component {
             Some(keys) => NodeEndpoint::signing(fabric, &plan, incarnation, keys),
             None => NodeEndpoint::new(fabric, &plan, incarnation),
         });
-        let takes_part = leavers::is_first_boot(&identity);
         let groups = OwnGroup::all(&cluster);
         groups::begin(&mut endpoint, &plan, &groups, identity.component.boot)?;
-        rendezvous::begin(&mut endpoint, &plan, takes_part);
+        rendezvous::begin(&mut endpoint, &plan);
         let own_puts = OwnPuts::new(plan.mailbox().batch());
         let (control_sender, control) = sync_channel(CONTROL_MAX);
         let (request_sender, requests) = sync_channel(REQUESTS_MAX);

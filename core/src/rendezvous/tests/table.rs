@@ -293,6 +293,32 @@ fn a_removed_source_ends_its_requests_and_is_asked_no_more() {
     assert_eq!(nodes[1].events(), ended(request, Received::PeerGone));
 }
 
+/// A member that was removed and comes back sends and receives again.
+#[test]
+fn a_removed_member_that_comes_back_is_asked_again() {
+    let setup = setup(sizes());
+    let mut nodes = setup.nodes();
+    let decision = Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) };
+    for other in [1, 2] {
+        let Node { fabric, adapter } = &mut nodes[other];
+        adapter.remove(fabric, decision).unwrap();
+        assert!(!adapter.live().contains(Peer(0)));
+    }
+    nodes[0] = setup.start(0, 2);
+    for other in [1, 2] {
+        nodes[other].admit(0, 2);
+        nodes[0].admit(other as u16, 1);
+        // One that learns of the decision late does not fence the later epoch.
+        let Node { fabric, adapter } = &mut nodes[other];
+        adapter.remove(fabric, Decision { term: Term(2), ..decision }).unwrap();
+        assert!(adapter.live().contains(Peer(0)));
+    }
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    nodes[0].send(&key(0, 1), STEP, b"again");
+    run(&mut nodes);
+    assert_eq!(nodes[1].bytes(request), b"again");
+}
+
 /// RZ-4: waiters are bounded, for each peer by its share.
 #[test]
 fn a_peer_takes_its_share_of_waiters_alone() {

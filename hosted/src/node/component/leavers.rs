@@ -8,8 +8,7 @@
 //! Each boot of a node is an epoch of its own in the broadcasts and in its groups. Once it is over,
 //! by decision of the manager or because its memory is gone, what it promised there may be broken,
 //! and no member waits for it. The next boot takes part from where all members count it; until then it is out,
-//! as a removed one is (`left_broadcasts`). In the rendezvous a node takes part in its first boot
-//! alone.
+//! as a removed one is (`left_broadcasts`).
 //!
 //! With `membership = "fixed"` no node is removed, and all members are waited for. A later boot
 //! below the same supervisor goes on with what the memory holds; below another one it knows of no
@@ -34,7 +33,7 @@ use crate::node::NodeEndpoint;
 use crate::node::abort_markers::AbortMarker;
 use crate::node::control::{Fault, OriginStatus, Want};
 
-/// The boot that takes part in the rendezvous, and in broadcasts of a fixed membership.
+/// The boot that takes part in broadcasts of a fixed membership.
 const FIRST: Incarnation = Incarnation(1);
 
 /// Removes the boots of `peer` up to `last` by decision: they are fenced, and it is no longer
@@ -55,11 +54,6 @@ pub(super) fn remove(
         tracing::info!(peer = peer.0, %term, "out of the broadcasts");
     }
     Ok(())
-}
-
-/// Whether this is the boot in which its node takes part in the rendezvous.
-pub(super) fn is_first_boot(identity: &Identity) -> bool {
-    identity.component.boot <= FIRST
 }
 
 /// Whether a component with this identity takes part in broadcasts.

@@ -1,7 +1,6 @@
 //! What the program of a member sends and receives by name, straight on the endpoint.
 //!
-//! A node takes part in its first boot alone, as in groups ([`super::groups`]). What an incarnation
-//! has sent and its receiver does not have ends with it.
+//! What an incarnation has sent and its receiver does not have ends with it.
 
 use std::os::fd::AsFd;
 
@@ -28,9 +27,6 @@ pub enum TensorError {
     /// The cluster file has no rendezvous.
     #[error("this cluster has no rendezvous")]
     NoRendezvous,
-    /// This node was removed or restarted.
-    #[error("this node was removed or restarted, and takes no part in the rendezvous any more")]
-    Left,
     /// The rank is none of this cluster.
     #[error("there is no member of that rank")]
     NoSuchRank,
@@ -67,8 +63,8 @@ pub enum TensorError {
 }
 
 /// Gives the endpoint its rendezvous, where the plan has a place for it.
-pub(super) fn begin(endpoint: &mut NodeEndpoint, plan: &Plan, takes_part: bool) {
-    let Some((sizes, at)) = plan.rendezvous().filter(|_| takes_part) else { return };
+pub(super) fn begin(endpoint: &mut NodeEndpoint, plan: &Plan) {
+    let Some((sizes, at)) = plan.rendezvous() else { return };
     let incarnation = endpoint.incarnation();
     let adapter = Adapter::new(endpoint.fabric(), sizes, at, (incarnation, incarnation.0));
     let begun = endpoint.begin_rendezvous(Box::new(adapter));
@@ -80,10 +76,7 @@ impl Component {
         &mut self,
         act: impl FnOnce(&mut NodeRendezvous, &mut EndpointFabric) -> T,
     ) -> Result<T, TensorError> {
-        if self.cluster.rendezvous.pool_mib == 0 {
-            return Err(TensorError::NoRendezvous);
-        }
-        let (adapter, fabric) = self.endpoint.rendezvous().ok_or(TensorError::Left)?;
+        let (adapter, fabric) = self.endpoint.rendezvous().ok_or(TensorError::NoRendezvous)?;
         Ok(act(adapter, fabric))
     }
 

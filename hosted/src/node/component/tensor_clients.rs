@@ -125,7 +125,7 @@ impl Component {
         let what = match done {
             Ok(None) => return Ok(None),
             Ok(Some(done)) => done,
-            Err(error) => Outcome::Refused(refused(error)),
+            Err(error) => Outcome::Refused(Refused::Tensor(refused(error))),
         };
         Ok(Some((ticket, what)))
     }
@@ -224,10 +224,7 @@ impl Component {
                     waiting.push_back(sending);
                     continue;
                 }
-                Err(error) => match refused(error) {
-                    Refused::Tensor(why) => TensorNews::Refused(why),
-                    _ => TensorNews::Refused(TensorRefused::Left),
-                },
+                Err(error) => TensorNews::Refused(refused(error)),
             };
             moved = true;
             self.tell(&FromComponent::Tensor { number: sending.number, news })?;
@@ -285,13 +282,13 @@ impl Component {
             // was removed.
             Received::PeerGone | Received::SourceReborn => {
                 let Err(error) = self.ask_for(ticket, key, deadline_ns) else { return Ok(()) };
-                return self.answer(ticket, Outcome::Refused(refused(error)));
+                return self.answer(ticket, Outcome::Refused(Refused::Tensor(refused(error))));
             }
             Received::NotHandedOver => match refused_by_host {
                 // The component that lent it is being replaced, or its step has just ended.
                 None | Some(TensorRefused::PeerGone) => {
                     let Err(error) = self.ask_for(ticket, key, deadline_ns) else { return Ok(()) };
-                    return self.answer(ticket, Outcome::Refused(refused(error)));
+                    return self.answer(ticket, Outcome::Refused(Refused::Tensor(refused(error))));
                 }
                 Some(why) => why,
             },
@@ -306,10 +303,9 @@ impl Component {
     }
 }
 
-fn refused(error: TensorError) -> Refused {
-    Refused::Tensor(match error {
+fn refused(error: TensorError) -> TensorRefused {
+    match error {
         TensorError::NoRendezvous => TensorRefused::NoRendezvous,
-        TensorError::Left => TensorRefused::Left,
         TensorError::BadName(why) => TensorRefused::BadName(why.to_string()),
         TensorError::Full { limit } => TensorRefused::Full { limit },
         TensorError::TooLong { limit } => TensorRefused::TooLong { limit: limit as u64 },
@@ -318,6 +314,6 @@ fn refused(error: TensorError) -> Refused {
         TensorError::Finished => TensorRefused::Finished,
         TensorError::StepOver => TensorRefused::StepOver,
         TensorError::Aborted => TensorRefused::Aborted,
-        TensorError::NoSuchRank => return Refused::Malformed(error.to_string()),
-    })
+        TensorError::NoSuchRank => TensorRefused::BadName(error.to_string()),
+    }
 }

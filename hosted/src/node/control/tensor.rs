@@ -142,8 +142,6 @@ impl TensorState {
 pub enum TensorRefused {
     /// The cluster file has no rendezvous.
     NoRendezvous,
-    /// The node was removed or restarted.
-    Left,
     /// The name can be no part of a key, for this reason.
     BadName(String),
     /// What came with the request is not the sealed memory of the tensor, for this reason.
