@@ -202,7 +202,7 @@ impl Protocol for Groupings {
         let blocks_max = draws.between(1, 3 * u64::from(blocks));
         let (barriers, gathers) = (draws.pick(&[0, 0, 1, 4]), draws.pick(&[0, 0, 1, 4]));
         let mut run = Self { barriers, gathers, ..Self::new(sizes, lists, doomed, blocks_max) };
-        run.returns = draws.chance(3, 4);
+        run.returns = draws.chance(1, 2);
         if run.returns && draws.chance(1, 3) {
             run.removals.iter_mut().for_each(|epochs| *epochs *= 2);
         }
