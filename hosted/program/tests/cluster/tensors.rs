@@ -102,6 +102,29 @@ fn kill(place: &Place, nodes: &Nodes, node: u16) {
     });
 }
 
+/// A node that was removed sends and receives by name again, without a restart of the cluster.
+#[test]
+fn a_node_that_was_removed_and_returns_exchanges_tensors_again() {
+    let place = Place::new();
+    let text = "name = \"t\"\nnodes = 3\nrendezvous.pool_mib = 1\n";
+    let (_up, nodes) = place.up(&place.file("t.toml", text));
+    place.weft("inject node 1 --name t").done();
+    eventually("all count its second boot", || {
+        let counts = |rank| {
+            let net = nodes.client(rank).status().ok().and_then(|status| status.dirnet);
+            net.is_some_and(|it| it.view.members.iter().any(|it| (it.rank, it.boot) == (1, 2)))
+        };
+        [0, 1, 2].into_iter().all(counts)
+    });
+    let (file, out) = (python("f4.npy"), place.path_of("x.npy"));
+    for (step, from, to) in [(1, 0, 1), (2, 1, 0)] {
+        let ends = format!("--from {from} --step {step} --name t");
+        place.weft(&format!("send {file} --to {to} {ends}")).done();
+        place.weft(&format!("recv --node {to} --edge f4 {ends} --output {out}")).done();
+        assert_eq!(bytes(&out), bytes(&file));
+    }
+}
+
 #[test]
 fn rz17_a_tensor_outlives_the_components_of_both_nodes() {
     let place = Place::new();
