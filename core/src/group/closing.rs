@@ -1,7 +1,7 @@
 //! The end of the stream of a removed root, the same at all survivors (GT-16).
 //!
 //! ```text
-//!   frozen: no read, no entry any more ── reads completed ──▶ REPORT{epochs, entries, blocks} to all
+//!   frozen: no more reads or entries ── reads completed ──▶ REPORT{epochs, entries, blocks} to all
 //!   reports of all live members for the same epochs ──▶ entries up to the most that any reported
 //!     ──▶ T: the last message all of whose blocks are with someone
 //!   a report of a member that has closed it ──▶ its T

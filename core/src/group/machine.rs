@@ -78,9 +78,9 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         }
     }
 
-    /// The epoch of this member, named by the incarnation in which it began, is not the first, whose
-    /// number is 1: what an earlier one has left in the groups' memory is void, and the member takes
-    /// part once the others count it.
+    /// The epoch of this member, named by the incarnation in which it began, is not the first,
+    /// whose number is 1: what an earlier one has left in the groups' memory is void, and the
+    /// member takes part once the others count it.
     #[must_use]
     pub const fn in_epoch(self, epoch: Incarnation) -> Self {
         Self { epoch, ..self }
@@ -113,9 +113,10 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         Ok(())
     }
 
-    /// Whether the others may count this member, so that it must [open](Self::open) the group before
-    /// any is admitted: in the first epoch always, later once an incarnation of this epoch has opened
-    /// it. Until then it may be opened at any time: who has nobody to receive holds up no one.
+    /// Whether the others may count this member, so that it must [open](Self::open) the group
+    /// before any is admitted: in the first epoch always, later once an incarnation of this epoch
+    /// has opened it. Until then it may be opened at any time: a member without a consumer
+    /// then fills no window.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -130,8 +131,8 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     }
 
     /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
-    /// before [`Fabric::admit`], since it clears what the peer may write. Before an incarnation of a
-    /// later epoch than the first, the epochs before that are removed ([`Self::remove`]).
+    /// before [`Fabric::admit`], since it clears what the peer may write. Before an incarnation of
+    /// a later epoch than the first, the epochs before that are removed ([`Self::remove`]).
     pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
         if peer == self.me || peer.0 >= self.config.sizes().peers {
             return;

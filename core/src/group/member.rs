@@ -61,7 +61,8 @@ pub(super) struct Group<const PEERS: usize> {
 }
 
 impl<const PEERS: usize> Group<PEERS> {
-    /// Whether others may count this member in `epoch`: an incarnation of that has opened the group.
+    /// Whether others may count this member in `epoch`: an incarnation of that has opened the
+    /// group.
     pub(super) fn is_begun(
         fabric: &impl Fabric,
         (config, regions): (Config, Regions),

@@ -26,8 +26,8 @@
 //!  transport:    machine ─▶ member (one group) ─▶ stream (one root) ─▶ note, sources, closing
 //! ```
 //!
-//! Barriers and all-gathers are what all members do together. A member that was removed comes back in
-//! a new epoch, and receives what is sent from then on. It does not offer total order.
+//! Barriers and all-gathers are what all members do together. A member that was removed comes back
+//! in a new epoch, and receives what is sent from then on. It does not offer total order.
 //! Behaviours GT-1 to GT-21: `SPEC.md` beside this file.
 
 mod barrier;

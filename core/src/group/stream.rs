@@ -321,8 +321,9 @@ impl<const PEERS: usize> Stream<PEERS> {
         }
     }
 
-    /// The answer to the report of `to`, if that is on an epoch that this member takes no part in any
-    /// more, or will never take part in: it answers for all of those. An answer names no members.
+    /// The answer to the report of `to`, if that is on an epoch that this member takes no part in
+    /// any more, or will never take part in: it answers for all of those. An answer names no
+    /// members.
     pub(super) fn answer(&self, to: Grank) -> Option<(u32, Report)> {
         let (epoch, counted) = (self.reports.epoch_of(to)?, self.note.counted);
         let is_absent = epoch < counted || epoch > counted && epoch <= self.out;

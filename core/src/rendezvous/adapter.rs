@@ -88,8 +88,8 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
 
     /// `peer` is about to be admitted in its incarnation `theirs`: begins new lanes with it. Comes
     /// before [`Fabric::admit`], since it clears what the peer may write. One that was removed is a
-    /// member again: what is admitted then is of a later epoch, and the epochs before that are removed
-    /// ([`Self::remove`]).
+    /// member again: what is admitted then is of a later epoch, and the epochs before that are
+    /// removed ([`Self::remove`]).
     pub fn prepare(&mut self, fabric: &impl Fabric, peer: Peer, theirs: Incarnation) {
         if peer == self.me || peer.0 >= self.config.sizes().peers {
             return;
@@ -122,8 +122,8 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.ends.destination.handle_fenced(peer);
     }
 
-    /// Removes epochs of a member by decision: fences it, and ends everything with it. Nothing happens
-    /// where those epochs are removed already: a later one may be admitted.
+    /// Removes epochs of a member by decision: fences it, and ends everything with it. Nothing
+    /// happens where those epochs are removed already: a later one may be admitted.
     ///
     /// # Errors
     /// [`RemoveError`]; nothing changed.

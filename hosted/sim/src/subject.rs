@@ -97,6 +97,11 @@ impl Expected {
         Self { seedless: Some(why), ..Self::seen(name, 0, &[]) }
     }
 
+    /// Run `seed` has shown it, and is tried first.
+    pub(super) const fn by_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
     /// Whether it is about `mutant`.
     #[must_use]
     pub fn is_about(&self, mutant: &Mutant) -> bool {

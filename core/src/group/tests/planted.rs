@@ -182,7 +182,8 @@ fn what_is_acknowledged_counts_under_the_same_epochs_alone() -> bool {
     matches!(groups.broadcast(fabric, WORLD, 0, b"fifth"), Err(SendError::WindowFull { .. }))
 }
 
-/// G29: of what a member holds of an earlier epoch nothing is read as if it were of the present one.
+/// G29: of what a member holds of an earlier epoch nothing is read as if it were of the present
+/// one.
 fn blocks_of_an_earlier_epoch_are_not_read() -> bool {
     let (net, config, regions) = net(Spread::Pipeline);
     let mut members = members(&net, (config, regions));

@@ -147,7 +147,7 @@ fn gt16_a_root_that_is_lost_in_the_middle_leaves_all_survivors_the_same_part() {
     assert_ne!(sender.wait().status, Some(0));
     // GT-20: it is back, with an empty memory, and once asked receives and sends what comes then.
     let listed = place.weft("group ls --name t --json").object();
-    assert_eq!(listed["groups"][0]["removed"], serde_json::json!([0]), "nobody asks: {listed}");
+    assert_eq!(listed["groups"][0]["removed"], serde_json::json!([0]), "no client asks: {listed}");
     let receivers: Vec<_> = [0, 2, 3].map(|node| receive(&place, "all", 1, node)).into();
     await_open(&place);
     place.weft(&format!("bcast --tree {file} --from 1 --name t")).done();

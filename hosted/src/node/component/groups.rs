@@ -1,8 +1,8 @@
 //! What the program of a member does with its groups, straight on the endpoint.
 //!
-//! Each boot of a node is an epoch of its member of the groups: the others remove the boot before by
-//! decision, or when they admit the next ([`super::leavers`]), and count that one once its program
-//! asks for the group.
+//! Each boot of a node is an epoch of its member of the groups: the others remove the boot before
+//! by decision, or when they admit the next ([`super::leavers`]), and count that one once its
+//! program asks for the group.
 
 use std::collections::VecDeque;
 

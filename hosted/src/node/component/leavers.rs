@@ -7,8 +7,8 @@
 //!
 //! Each boot of a node is an epoch of its own in the broadcasts and in its groups. Once it is over,
 //! by decision of the manager or because its memory is gone, what it promised there may be broken,
-//! and no member waits for it. The next boot takes part from where all members count it; until then it is out,
-//! as a removed one is (`left_broadcasts`).
+//! and no member waits for it. The next boot takes part from where all members count it; until then
+//! it is out, as a removed one is (`left_broadcasts`).
 //!
 //! With `membership = "fixed"` no node is removed, and all members are waited for. A later boot
 //! below the same supervisor goes on with what the memory holds; below another one it knows of no
