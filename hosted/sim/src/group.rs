@@ -254,7 +254,7 @@ impl Protocol for Groupings {
                 node.remove((peer, 1), seat);
             }
             Membership::Began(peer, incarnation) => {
-                // The incarnations before it are fenced, whoever has learned of their removal.
+                // The incarnations before it are fenced, also where no decision has arrived yet.
                 node.remove((peer, self.epoch_of(peer, incarnation) - 1), seat);
                 node.admit((peer, incarnation), seat);
             }

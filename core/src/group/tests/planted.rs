@@ -5,7 +5,9 @@ use super::super::mutants::EPOCHS_IGNORED;
 use super::returns::{come_back, members, remove, send};
 use super::*;
 use crate::lane::{LaneReader, LaneWriter};
-use crate::wire::group::{Agree, Footing, Frame, Head, Report, Welcome};
+use crate::wire::group::{
+    Agree, ENTRY_LEN, Entry, FORWARD, Footing, Frame, HEAD_LEN, Head, Report, Welcome,
+};
 
 /// A member that says what a scenario has it say, to one other.
 struct Scripted<'net> {
@@ -44,6 +46,16 @@ impl<'net> Scripted<'net> {
         self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
     }
 
+    /// Passes on the first message of member 3, an empty one.
+    fn forward(&mut self) {
+        let mut bytes = [0; HEAD_LEN + ENTRY_LEN];
+        bytes[..HEAD_LEN].copy_from_slice(&Head { group: 0, root: 3, epoch: 1 }.encode());
+        let entry = Entry { seq: 1, epoch: 1, members: 0b1111, ..Entry::default() };
+        entry.seal(&mut bytes[HEAD_LEN..], |bytes| self.fabric.crc32c(bytes));
+        self.lane.send(&mut self.fabric, FORWARD, &bytes).unwrap();
+        self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
+    }
+
     /// Takes what it is sent, so that there is room for more.
     fn hear(&mut self) {
         while self.heard.take(&mut self.fabric).is_some() {}
@@ -59,6 +71,14 @@ impl<'net> Scripted<'net> {
     fn count(&mut self, counted: &[(u64, u32)]) {
         let live = counted.iter().fold(0, |live, (grank, _)| live | 1 << grank);
         self.say_own(Frame::Agree(Agree { live, epochs: epochs(counted), ..self.agree }));
+    }
+
+    /// That it counts member 3 no more, of which it holds no message.
+    fn close(&mut self) {
+        self.count(&FIRST[..3]);
+        let epochs = epochs(&FIRST[..3]);
+        let report = Report { footing: Footing::Closed, epochs, ..Report::default() };
+        self.say(3, 1, Frame::Report(report));
     }
 
     /// That its subtree has released these entries of member 0, under those members.
@@ -127,6 +147,23 @@ fn a_member_does_not_begin_before_all_count_it() -> bool {
     has_waited
 }
 
+/// G8: an entry that comes after the report is not taken, for the end may be before it.
+fn nothing_is_taken_after_the_report() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut root, [mut one, mut two, _]) = root((&net, config, regions));
+    remove(&mut root[0], 3, 1);
+    run(&mut root);
+    two.forward();
+    run(&mut root);
+    for member in [&mut one, &mut two] {
+        member.close();
+    }
+    run(&mut root);
+    let lost = Delivery::RootLost { root: Grank(3), epoch: Incarnation(1), last: 0 };
+    let standing = root[0].1.standing(WORLD, Grank(3)).unwrap();
+    standing.held.entries == 0 && take(&mut root[0]) == (Vec::new(), Vec::from([lost]))
+}
+
 /// G35: one that asked for entries which have left the window since is sent those after them.
 fn a_successor_is_sent_what_the_window_holds() -> bool {
     let (net, config, regions) = net(Spread::Flat);
@@ -163,10 +200,7 @@ fn what_is_acknowledged_counts_under_the_same_epochs_alone() -> bool {
     run(&mut root);
     remove(&mut root[0], 3, 1);
     for member in [&mut one, &mut two] {
-        member.count(&FIRST[..3]);
-        let footing = Footing::Closed;
-        let report = Report { footing, epochs: epochs(&FIRST[..3]), ..Report::default() };
-        member.say(3, 1, Frame::Report(report));
+        member.close();
     }
     run(&mut root);
     take(&mut root[0]);
@@ -254,6 +288,12 @@ fn a_member_that_comes_back_waits_until_all_count_it() {
 
 #[cfg(not(feature = "mutants"))]
 #[test]
+fn what_comes_after_the_report_is_not_taken() {
+    assert!(nothing_is_taken_after_the_report());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
 fn what_has_left_the_window_is_passed_over() {
     assert!(a_successor_is_sent_what_the_window_holds());
 }
@@ -264,7 +304,8 @@ fn what_has_left_the_window_is_passed_over() {
 fn every_scenario_notices_its_planted_bug() {
     use super::super::mutants::SCENARIO_MUTANTS;
     use crate::mutant::plant;
-    let scenarios: [fn() -> bool; 5] = [
+    let scenarios: [fn() -> bool; 6] = [
+        nothing_is_taken_after_the_report,
         a_member_does_not_begin_before_all_count_it,
         a_successor_is_sent_what_the_window_holds,
         what_is_acknowledged_counts_under_the_same_epochs_alone,

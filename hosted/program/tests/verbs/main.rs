@@ -4,6 +4,7 @@
 //!   broadcast  files to all nodes; an equivocation and its proof
 //!   cluster    `weft up --fabric verbs`: put, get, status, inject, down
 //!   conform    `weft conform`: the contract of the fabric, over a device
+//!   group      files along trees, barriers, and a node that returns
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
 //!   member     `weft run`: a program is the member
 //!      │
@@ -17,6 +18,7 @@ mod broadcast;
 mod cluster;
 mod conform;
 mod device;
+mod group;
 mod hosts;
 mod member;
 #[expect(dead_code, reason = "shared with the tests over shared memory, which use all of it")]

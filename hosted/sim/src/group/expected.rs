@@ -23,7 +23,6 @@ pub(crate) const EXPECTED: &[Expected] = &[
     missed("group/G6-foreign-minimum", &["window", "integrity"], "a full window at a removal")
         .by_seed(1_167),
     missed("group/G7-mixed-round", &["verdict", "agreement"], "two removals").by_seed(8_470),
-    missed("group/G8-not-frozen", &["verdict", "agreement"], "two removals"),
     found("group/G9-end-is-minimum", &["agreement", "verdict"]),
     unfinished("group/G10-overtaken", &["order"]),
     found("group/G11-no-need", &["liveness"]),
