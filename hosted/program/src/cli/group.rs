@@ -131,10 +131,11 @@ fn lines(group: &Listed<'_>) -> String {
     }
     let unopened = with(GroupPart::Unopened);
     if !unopened.is_empty() {
-        text.push_str(&format!(", {} at nodes {unopened:?}", GroupPart::Unopened.words()));
+        text.push_str(&format!(", without {unopened:?}, {}", GroupPart::Unopened.words()));
     }
-    if !group.removed.is_empty() {
-        text.push_str(&format!(", without {:?}, which were removed", group.removed));
+    let removed: Vec<_> = group.removed.iter().filter(|it| !unopened.contains(it)).collect();
+    if !removed.is_empty() {
+        text.push_str(&format!(", without {removed:?}, which were removed"));
     }
     text.push('\n');
     let rows = group.nodes.iter().flat_map(|part| {
@@ -178,7 +179,8 @@ fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {
     let group = groups.iter().find(|group| group.name == name);
     let nodes = match (arguments.node, group) {
         (Some(node), _) => vec![node],
-        // Those that were removed answer that they have left: the rest is waited for without them.
+        // Nodes that have come back take part again from here on; one that is isolated refuses, and
+        // the rest leaves the barrier without it.
         (None, Some(group)) => group.members.clone(),
         (None, None) => vec![0],
     };

@@ -195,7 +195,7 @@ impl GroupPart {
         match self {
             Self::Open => "open",
             Self::Opening => "opening",
-            Self::Unopened => "not asked for since the node came back",
+            Self::Unopened => "which came back, and where no client has asked for it since",
             Self::NotAMember => "no member",
         }
     }
