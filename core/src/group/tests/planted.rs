@@ -239,6 +239,30 @@ fn blocks_of_an_earlier_epoch_are_not_read() -> bool {
     [0, 1, 2].iter().all(|at| take(&mut members[*at]).0 == [(1, message(150))])
 }
 
+/// G37: where none has stayed, those that may have begun together are not left out.
+fn a_member_that_may_have_begun_is_waited_for() -> bool {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut back = [come_back((&net, (config, regions)), &mut [], (3, 2, 1))];
+    (0..3).for_each(|peer| remove(&mut back[0], peer, 1));
+    let others = [0, 1].map(|me| Scripted::new((&net, config, regions), (me, 2), (3, 2)));
+    let [mut first, mut second] = others;
+    for member in [&mut first, &mut second] {
+        let me = member.fabric.me();
+        member.agree.fresh = true;
+        admit(&mut back[0], me, 2);
+        member.count(&[(u64::from(me.0), 2)]);
+    }
+    run(&mut back);
+    assert_eq!(back[0].1.live(WORLD).count(), 3);
+    // Member 0 may have heard that it is counted, and begins again.
+    let (fabric, groups) = &mut back[0];
+    fabric.fence(Peer(0)).unwrap();
+    groups.handle_fenced(Peer(0));
+    second.count(&[(1, 2), (3, 2)]);
+    run(&mut back);
+    back[0].1.is_fresh(WORLD)
+}
+
 /// G38: the value of a member that is removed while another comes back is not lost to one and kept
 /// by another.
 fn a_welcome_counts_under_the_same_members_alone() -> bool {
@@ -276,6 +300,12 @@ fn what_was_announced_of_an_earlier_epoch_does_not_count() {
 
 #[cfg(not(feature = "mutants"))]
 #[test]
+fn one_that_may_have_begun_is_not_left_out() {
+    assert!(a_member_that_may_have_begun_is_waited_for());
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
 fn a_welcome_that_was_said_before_a_removal_does_not_count() {
     assert!(a_welcome_counts_under_the_same_members_alone());
 }
@@ -304,12 +334,13 @@ fn what_has_left_the_window_is_passed_over() {
 fn every_scenario_notices_its_planted_bug() {
     use super::super::mutants::SCENARIO_MUTANTS;
     use crate::mutant::plant;
-    let scenarios: [fn() -> bool; 6] = [
+    let scenarios: [fn() -> bool; 7] = [
         nothing_is_taken_after_the_report,
         a_member_does_not_begin_before_all_count_it,
         a_successor_is_sent_what_the_window_holds,
         what_is_acknowledged_counts_under_the_same_epochs_alone,
         blocks_of_an_earlier_epoch_are_not_read,
+        a_member_that_may_have_begun_is_waited_for,
         a_welcome_counts_under_the_same_members_alone,
     ];
     for (mutant, holds) in SCENARIO_MUTANTS.iter().zip(scenarios) {

@@ -48,5 +48,4 @@ pub(crate) const EXPECTED: &[Expected] = &[
     missed("group/G33-passed-delivered", &["order"], "a long message at a return"),
     missed("group/G34-counted-alone", &["liveness"], "two that come back"),
     missed("group/G36-other-plan", &["liveness"], "a long message at a return").by_seed(2_364),
-    missed("group/G37-pledge-forgotten", &["gather"], "three that come back"),
 ];
