@@ -102,7 +102,8 @@ impl std::fmt::Debug for Group<'_> {
 }
 
 impl Member {
-    /// The group of that name in the cluster file. Poll the member to make it progress.
+    /// The group of that name in the cluster file. Poll the member to make it progress. After its
+    /// node has come back, the other members count this one from the first call on.
     ///
     /// # Errors
     /// [`GroupError::UnknownGroup`], [`GroupError::NotAMember`].
