@@ -153,7 +153,8 @@ typedef enum {
      */
     WEFT_NOT_CONFIGURED = 44,
     /**
-     * This node was removed or restarted, and takes no part in it.
+     * This node was removed or restarted, and takes no part in broadcasts: only where
+     * neb.membership is "fixed".
      */
     WEFT_LEFT = 45,
     /**
@@ -1103,7 +1104,7 @@ weft_code weft_delivered(weft_member *member,
  * Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the
  * timeout. Groups are named in the cluster file, "all" where group.count is 1.
  *
- * Errors: WEFT_UNKNOWN, WEFT_LEFT, as of all functions of groups.
+ * Errors: WEFT_UNKNOWN, as of all functions of groups.
  *
  * # Safety
  * POINTERS above.
@@ -1233,7 +1234,7 @@ weft_code weft_all_gather(weft_member *member,
  * A null `shape` sends a dead tensor: its receiver learns that there is none.
  *
  * Errors: WEFT_NOT_CONFIGURED (set rendezvous.pool_mib), WEFT_FULL, WEFT_TOO_LONG, WEFT_RANK,
- * WEFT_ARGUMENT (name, shape, or a length that is not the shape's), WEFT_FINISHED, WEFT_LEFT,
+ * WEFT_ARGUMENT (name, shape, or a length that is not the shape's), WEFT_FINISHED,
  * WEFT_STEP_OVER, WEFT_ABORTED.
  *
  * # Safety
@@ -1298,7 +1299,7 @@ weft_code weft_take_tensor(weft_member *member,
  * Drops the tensors of a step that were sent here, and ends its receives, here and at members that
  * wait for them, with WEFT_RECEIVED_STEP_OVER.
  *
- * Errors: WEFT_NOT_CONFIGURED, WEFT_LEFT.
+ * Errors: WEFT_NOT_CONFIGURED.
  *
  * # Safety
  * POINTERS above.

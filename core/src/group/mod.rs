@@ -52,7 +52,7 @@ pub use config::{
     BLOCK_LEN_MAX, BLOCKS_MAX, Config, ConfigError, ENTRIES_MAX, GROUPS_MAX, Regions, Sizes,
 };
 pub use machine::Groups;
-pub use mutants::{MUTANTS, SCENARIO_MUTANTS};
+pub use mutants::MUTANTS;
 pub use note::Position;
 pub use outcome::{
     Chunk, Counters, Delivery, Gathered, GroupId, OpenError, Receipt, SendError, Standing,

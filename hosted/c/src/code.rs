@@ -51,7 +51,8 @@ pub enum weft_code {
     WEFT_UNKNOWN = 43,
     /// The cluster file does not provide it.
     WEFT_NOT_CONFIGURED = 44,
-    /// This node was removed or restarted, and takes no part in it.
+    /// This node was removed or restarted, and takes no part in broadcasts: only where
+    /// neb.membership is "fixed".
     WEFT_LEFT = 45,
     /// Another call has to come first.
     WEFT_ORDER = 46,

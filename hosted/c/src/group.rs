@@ -98,7 +98,7 @@ fn attempt<T>(
 /// Whether all members have joined the group: WEFT_OK, or WEFT_NONE if not by the end of the
 /// timeout. Groups are named in the cluster file, "all" where group.count is 1.
 ///
-/// Errors: WEFT_UNKNOWN, WEFT_LEFT, as of all functions of groups.
+/// Errors: WEFT_UNKNOWN, as of all functions of groups.
 ///
 /// # Safety
 /// POINTERS above.

@@ -157,7 +157,7 @@ fn room<T>(
 /// A null `shape` sends a dead tensor: its receiver learns that there is none.
 ///
 /// Errors: WEFT_NOT_CONFIGURED (set rendezvous.pool_mib), WEFT_FULL, WEFT_TOO_LONG, WEFT_RANK,
-/// WEFT_ARGUMENT (name, shape, or a length that is not the shape's), WEFT_FINISHED, WEFT_LEFT,
+/// WEFT_ARGUMENT (name, shape, or a length that is not the shape's), WEFT_FINISHED,
 /// WEFT_STEP_OVER, WEFT_ABORTED.
 ///
 /// # Safety
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn weft_take_tensor(
 /// Drops the tensors of a step that were sent here, and ends its receives, here and at members that
 /// wait for them, with WEFT_RECEIVED_STEP_OVER.
 ///
-/// Errors: WEFT_NOT_CONFIGURED, WEFT_LEFT.
+/// Errors: WEFT_NOT_CONFIGURED.
 ///
 /// # Safety
 /// POINTERS above.

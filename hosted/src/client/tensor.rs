@@ -237,7 +237,9 @@ pub(super) fn cure(why: &TensorRefused) -> String {
         TensorRefused::NoRendezvous => {
             "set rendezvous.pool_mib in the cluster file, for instance to 16"
         }
-        TensorRefused::BadName(_) => "name it with 1 to 480 bytes of text without `;`",
+        TensorRefused::BadName(_) => {
+            "name it with 1 to 480 bytes of text without `;`, between nodes of this cluster"
+        }
         TensorRefused::NotSealed(_) => {
             "send a `SealedTensor`, and run the same build of weft everywhere"
         }

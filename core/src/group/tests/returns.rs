@@ -220,3 +220,18 @@ fn one_that_only_gathers_does_not_wait_for_a_member_that_came_back() {
         assert_eq!(groups.receive(fabric, WORLD), Some(lost));
     }
 }
+
+/// Others may count an epoch from the moment at which it has opened the group, and no earlier.
+#[test]
+fn an_epoch_has_begun_once_it_has_opened_the_group() {
+    let (net, config, regions) = net(Spread::Flat);
+    let has_begun = |incarnation, epoch| {
+        let (fabric, groups) = start(&net, (config, regions), incarnation, 3);
+        groups.in_epoch(Incarnation(epoch)).is_begun(&fabric, WORLD, &ALL).unwrap()
+    };
+    assert!(has_begun(1, 1), "all open it in the first");
+    assert!(!has_begun(2, 2));
+    drop(come_back((&net, (config, regions)), &mut [], (3, 3, 1)));
+    assert!(has_begun(4, 3), "a later incarnation of it");
+    assert!(!has_begun(5, 5), "the next");
+}

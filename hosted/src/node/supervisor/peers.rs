@@ -181,7 +181,7 @@ impl Supervisor {
     /// what was promised there is lost, and the next incarnation takes no part where that promise
     /// binds it.
     fn handle_other_memory(&mut self, peer: Peer) {
-        // Where members are removed, a boot that comes after another takes no part anyway.
+        // Where members are removed, each boot is an epoch of its own: no earlier promise binds it.
         let is_bound = self.cluster.neb.membership == Membership::Fixed;
         if is_bound && self.memory_since.is_some_and(|since| since <= Incarnation(1)) {
             tracing::warn!(rank = self.rank, peer = peer.0, "met before, with another memory");
