@@ -2,8 +2,6 @@
 
 mod explore;
 mod graphs;
-#[cfg(feature = "mutants")]
-mod mutants;
 
 use clap::Args;
 use serde_json::json;
@@ -82,17 +80,6 @@ pub(super) struct Arguments {
         conflicts_with_all = ["seeds", "explore"])]
     faults: Option<String>,
 
-    /// Judge the planted bugs, each by at most `--seeds` seeds and by the explorer.
-    #[cfg(feature = "mutants")]
-    #[arg(long, conflicts_with_all = ["seed", "explore"])]
-    mutants: bool,
-
-    /// With --mutants: of a bug that the explorer must miss, walk at most so many states of each
-    /// configuration.
-    #[cfg(feature = "mutants")]
-    #[arg(long, value_name = "COUNT", requires = "mutants", default_value_t = 4_000)]
-    missed_states: u64,
-
     /// At most so many orders for each peer.
     #[arg(long, value_name = "COUNT", requires = "seed", default_value_t = u32::MAX,
         conflicts_with_all = ["seeds", "explore"])]
@@ -130,11 +117,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
         return Err(Failure::of(Code::Usage, cause, format!("choose from {}", names.join(", "))));
     };
-    #[cfg(feature = "mutants")]
-    if arguments.mutants {
-        let most = (arguments.seeds, arguments.missed_states);
-        return mutants::run(subject, most, output);
-    }
     if arguments.graphs {
         return graphs::run(subject, output);
     }

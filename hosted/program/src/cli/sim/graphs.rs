@@ -7,7 +7,7 @@ use crate::cli::output::Output;
 use weft::explain::Code;
 use weft_sim::Subject;
 use weft_sim::dirnet::NAME;
-use weft_sim::dirnet::graphs::{Row, count, table};
+use weft_sim::dirnet::graphs::{FALSE_REMOVALS_BEFORE, Row, count, table};
 
 const HEADER: &str = "\
 Each connected graph of 3 to 6 nodes with one to three links cut for good (min_alive = 1):
@@ -31,10 +31,9 @@ pub(super) fn run(subject: &Subject, output: Output) -> Result<(), Failure> {
     }
     let bar = output.progress(count(), "cutting links");
     let rows = table(|| bar.inc(1));
-    let before = before();
     bar.finish_and_clear();
     let mut text = String::from(HEADER);
-    for (row, before) in rows.iter().zip(&before) {
+    for (row, before) in rows.iter().zip(FALSE_REMOVALS_BEFORE) {
         let Row { nodes, runs, removing, removing_falsely, terms, .. } = row;
         let Row { undecided, decided_ms_max, failure, .. } = row;
         let name = failure.name();
@@ -56,7 +55,7 @@ pub(super) fn run(subject: &Subject, output: Output) -> Result<(), Failure> {
             "undecided": row.undecided,
         })
     };
-    let objects: Vec<_> = rows.iter().zip(before).map(object).collect();
+    let objects: Vec<_> = rows.iter().zip(FALSE_REMOVALS_BEFORE).map(object).collect();
     output.finish(&json!({ "graphs": objects }), &text);
     let wrong: u32 = rows.iter().map(|row| row.removing_falsely).sum();
     let open: u32 = rows.iter().map(|row| row.undecided).sum();
@@ -65,21 +64,4 @@ pub(super) fn run(subject: &Subject, output: Output) -> Result<(), Failure> {
     }
     let cause = format!("{wrong} runs remove a node that a quorum reaches, {open} decide nothing");
     Err(Failure::of(Code::Verification, cause, "correct how witnesses are asked"))
-}
-
-/// The false removals of each row by the rule that the first witness decides: those of the planted
-/// bug one-witness-removes, which a build with the feature `mutants` counts again.
-#[cfg(not(feature = "mutants"))]
-fn before() -> Vec<u32> {
-    vec![0, 0, 0, 0, 0, 0, 28, 71, 61, 55, 129, 115]
-}
-
-#[cfg(feature = "mutants")]
-fn before() -> Vec<u32> {
-    use weft_core::{dirnet::MUTANTS, mutant::plant};
-
-    plant(MUTANTS.iter().find(|mutant| mutant.name == "one-witness-removes"));
-    let rows = table(|| ());
-    plant(None);
-    rows.iter().map(|row| row.removing_falsely).collect()
 }

@@ -1,45 +1,67 @@
-//! `weft sim --mutants`: the table of planted bugs. Only in a build made for it: ci/mutants.
+//! The table of planted bugs of one protocol: what ci/mutants runs. A program of its own, since with
+//! bugs in the core everything that is built on it is built once more.
 
+use clap::Parser;
 use serde_json::{Value, json};
-
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use weft::explain::Code;
 use weft_sim::mutants::{Verdict, judge};
 use weft_sim::{Explorer, Subject};
 
-/// Judges the planted bugs of `subject` by at most `(seeds, states)`.
-pub(super) fn run(subject: &Subject, most: (u64, u64), output: Output) -> Result<(), Failure> {
+#[derive(Parser)]
+struct Arguments {
+    /// Which protocol.
+    #[arg(long, value_name = "NAME")]
+    protocol: String,
+
+    /// How many seeds a bug has to survive to count as unnoticed.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+
+    /// Of a bug that the explorer must miss, walk at most so many states of each configuration.
+    #[arg(long, value_name = "COUNT", default_value_t = 4_000)]
+    missed_states: u64,
+
+    /// End with one object instead of a sentence.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> Result<(), String> {
+    let Arguments { protocol, seeds, missed_states, json } = Arguments::parse();
+    let subject =
+        Subject::named(&protocol).ok_or_else(|| format!("no protocol is called {protocol}"))?;
     let count: usize = subject.mutants.iter().map(|list| list.len()).sum();
     if count == 0 {
-        let cause =
-            format!("{} has no planted bugs that seeds or the explorer judge", subject.name);
-        let cure = format!("its scenarios judge them: ci/mutants {}", subject.name);
-        return Err(Failure::of(Code::Usage, cause, cure));
+        return Err(format!(
+            "{protocol} has no planted bugs that seeds or the explorer judge; its scenarios judge \
+             them: ci/mutants {protocol}"
+        ));
     }
-    let bar = output.progress(count as u64, "judging planted bugs");
+    let say = |lines: &str| {
+        // The last line is the object.
+        if json { eprintln!("{lines}") } else { println!("{lines}") }
+    };
     let head = ["planted bug", "seeds", "caught by", "faults", "replay", "explorer"];
-    output.say(&columns(head, "what happened"));
-    let verdicts = judge(subject, most, |verdict| {
-        bar.suspend(|| output.say(&lines(verdict)));
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
+    say(&columns(head, "what happened"));
+    let verdicts = judge(subject, (seeds, missed_states), |verdict| say(&lines(verdict)));
     let sound = verdicts.iter().filter(|verdict| verdict.is_sound()).count();
     let found = verdicts.iter().filter(|verdict| verdict.explored.found.is_some()).count();
-    let name = subject.name;
-    let text = format!(
-        "{name}: {sound} of {count} planted bugs are caught as expected and replayed; \
-         the explorer finds {found} of {count}\n"
-    );
-    let rows: Vec<_> = verdicts.iter().map(row).collect();
-    output.finish(&json!({ "mutants": rows }), &text);
+    if json {
+        let rows: Vec<_> = verdicts.iter().map(row).collect();
+        println!("{}", json!({ "ok": sound == count, "mutants": rows }));
+    } else {
+        println!(
+            "{protocol}: {sound} of {count} planted bugs are caught as expected and replayed; the \
+             explorer finds {found} of {count}"
+        );
+    }
     if sound == count {
         return Ok(());
     }
-    let cause = format!("{} of {count} planted bugs are not caught as expected", count - sound);
-    let cure = "run more seeds, sharpen the checkers, or correct what is expected of each";
-    Err(Failure::of(Code::Verification, cause, cure))
+    Err(format!(
+        "{} of {count} planted bugs are not caught as expected; run more seeds, sharpen the \
+         checkers, or correct what is expected of each",
+        count - sound
+    ))
 }
 
 fn row(verdict: &Verdict) -> Value {
