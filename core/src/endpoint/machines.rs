@@ -11,7 +11,7 @@ use core::borrow::BorrowMut;
 use super::Endpoint;
 use crate::decision::{Decision, RemoveError};
 use crate::fabric::{Completion, Fabric};
-use crate::group::Groups;
+use crate::group::{Group, Groups};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::rendezvous::Adapter;
 use crate::time::Instant;
@@ -101,7 +101,10 @@ macro_rules! as_inherent {
     };
 }
 
-impl<const PEERS: usize, const GROUPS: usize> Machine for Groups<PEERS, GROUPS> {
+impl<const PEERS: usize, const GROUPS: usize, P> Machine for Groups<PEERS, GROUPS, P>
+where
+    P: BorrowMut<Group<PEERS>> + From<Group<PEERS>>,
+{
     as_inherent!();
 
     fn poll(&mut self, fabric: &mut impl Fabric, _: Instant) {

@@ -1,5 +1,7 @@
 //! All groups of one member: lanes, and the frames on them.
 
+use core::borrow::{Borrow, BorrowMut};
+
 use super::calls::Calls;
 use super::config::{Config, Regions};
 use super::member::{FIRST, Group};
@@ -27,9 +29,11 @@ struct Lanes {
 
 /// The groups of one member: up to `GROUPS` of up to `PEERS` members each.
 ///
-/// The caller polls, hands in completions, and takes deliveries; nothing waits.
+/// The caller polls, hands in completions, and takes deliveries; nothing waits. A [`Group`] lies
+/// where `P` has it: in this value, or in a box, which a thread with a small stack needs for many
+/// members.
 #[derive(Clone, Debug, Hash)]
-pub struct Groups<const PEERS: usize, const GROUPS: usize> {
+pub struct Groups<const PEERS: usize, const GROUPS: usize, P = Group<PEERS>> {
     config: Config,
     regions: Regions,
     incarnation: Incarnation,
@@ -41,12 +45,35 @@ pub struct Groups<const PEERS: usize, const GROUPS: usize> {
     /// Those that are admitted.
     reachable: PeerSet,
     lanes: [Option<Lanes>; PEERS],
-    groups: [Option<Group<PEERS>>; GROUPS],
+    groups: [Option<P>; GROUPS],
     turn: Turn,
     counters: Counters,
 }
 
-impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
+fn one<P: Borrow<Group<N>>, const N: usize>(
+    groups: &[Option<P>],
+    id: GroupId,
+) -> Option<&Group<N>> {
+    groups.get(usize::from(id.0))?.as_ref().map(P::borrow)
+}
+
+fn one_mut<P: BorrowMut<Group<N>>, const N: usize>(
+    groups: &mut [Option<P>],
+    id: GroupId,
+) -> Option<&mut Group<N>> {
+    groups.get_mut(usize::from(id.0))?.as_mut().map(P::borrow_mut)
+}
+
+fn each_mut<P: BorrowMut<Group<N>>, const N: usize>(
+    groups: &mut [Option<P>],
+) -> impl Iterator<Item = &mut Group<N>> {
+    groups.iter_mut().flatten().map(P::borrow_mut)
+}
+
+impl<const PEERS: usize, const GROUPS: usize, P> Groups<PEERS, GROUPS, P>
+where
+    P: BorrowMut<Group<PEERS>> + From<Group<PEERS>>,
+{
     /// The groups of `fabric.me()`, none of which is open. No peer is reachable before
     /// [`Self::handle_admitted`].
     ///
@@ -82,7 +109,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// whose number is 1: what an earlier one has left in the groups' memory is void, and the
     /// member takes part once the others count it.
     #[must_use]
-    pub const fn in_epoch(self, epoch: Incarnation) -> Self {
+    pub fn in_epoch(self, epoch: Incarnation) -> Self {
         Self { epoch, ..self }
     }
 
@@ -105,9 +132,9 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
             return Err(OpenError::IsOpen);
         }
         let at = (self.config, self.regions);
-        let mut group = Group::open(fabric, at, id, members, self.epoch)?;
+        let mut group: P = Group::open(fabric, at, id, members, self.epoch)?;
         for (peer, last) in (0..).map(Peer).zip(self.removed).filter(|it| it.1.0 > 0) {
-            group.remove(peer, last);
+            group.borrow_mut().remove(peer, last);
         }
         *place = Some(group);
         Ok(())
@@ -143,7 +170,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         let reader = LaneReader::new(fabric, config, at, mine, (peer, theirs));
         let writer = LaneWriter::new(fabric, config, at, mine, (peer, theirs));
         self.lanes[peer.index()] = Some(Lanes { writer, reader });
-        self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
+        each_mut(&mut self.groups).for_each(|group| group.handle_connection(peer));
     }
 
     /// `peer` is admitted: frames for it are sent.
@@ -160,7 +187,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
         }
         self.reachable.remove(peer);
         self.lanes[peer.index()] = None;
-        self.groups.iter_mut().flatten().for_each(|group| group.handle_connection(peer));
+        each_mut(&mut self.groups).for_each(|group| group.handle_connection(peer));
     }
 
     /// Removes epochs of a member from all groups by decision: fences it; then trees are formed
@@ -179,14 +206,15 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
             return Ok(());
         }
         // A later epoch is a member in some group: the earlier ones were fenced before it was.
-        let is_past = self.groups.iter().flatten().any(|it| it.epoch(peer) > Some(last));
+        let mut open = self.groups.iter().flatten().map(P::borrow);
+        let is_past = open.any(|it| it.epoch(peer) > Some(last));
         if !is_past {
             // First, so that no posted write of the peer lands in a stream that is being closed.
             decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
             self.handle_fenced(peer);
         }
         self.removed[peer.index()] = last;
-        self.groups.iter_mut().flatten().for_each(|group| group.remove(peer, last));
+        each_mut(&mut self.groups).for_each(|group| group.remove(peer, last));
         Ok(())
     }
 
@@ -200,7 +228,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// that have come back.
     #[must_use]
     pub fn live(&self, group: GroupId) -> PeerSet {
-        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        let group = one(&self.groups, group);
         group.map_or(PeerSet::EMPTY, Group::live)
     }
 
@@ -208,7 +236,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// [`Delivery::RootLost`], and from there on the next.
     #[must_use]
     pub fn epoch(&self, group: GroupId, root: Grank) -> Option<Incarnation> {
-        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        let group = one(&self.groups, group)?;
         Some(Incarnation(group.streams.get(root.index())?.note.epoch))
     }
 
@@ -266,7 +294,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// window is full, and where none was begun.
     #[must_use]
     pub fn space(&self, fabric: &impl Fabric, group: GroupId) -> Option<(At, u32)> {
-        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        let group = one(&self.groups, group)?;
         group.streams[group.members.me.index()].space(fabric)
     }
 
@@ -335,7 +363,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// is removed; until [`Self::end_gather`].
     #[must_use]
     pub fn gathered(&self, fabric: &impl Fabric, group: GroupId) -> Option<Gathered<PEERS>> {
-        self.groups.get(usize::from(group.0))?.as_ref()?.gathered(fabric)
+        one(&self.groups, group)?.gathered(fabric)
     }
 
     /// The values of [`Self::gathered`] were taken: their memory may be used again. Nothing happens
@@ -349,13 +377,13 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// The barriers and all-gathers of this member, those of earlier incarnations included.
     #[must_use]
     pub fn calls(&self, group: GroupId) -> Option<Calls> {
-        Some(self.groups.get(usize::from(group.0))?.as_ref()?.note.calls)
+        Some(one(&self.groups, group)?.note.calls)
     }
 
     /// What is known of `root` in `group`.
     #[must_use]
     pub fn standing(&self, group: GroupId, root: Grank) -> Option<Standing> {
-        let group = self.groups.get(usize::from(group.0))?.as_ref()?;
+        let group = one(&self.groups, group)?;
         let stream = group.streams.get(root.index()).filter(|_| root.0 < group.members.count)?;
         Some(stream.standing(&group.members))
     }
@@ -364,7 +392,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// removed.
     #[must_use]
     pub fn predecessor(&self, group: GroupId, root: Grank) -> Option<Grank> {
-        self.groups.get(usize::from(group.0))?.as_ref()?.streams.get(root.index())?.predecessor
+        one(&self.groups, group)?.streams.get(root.index())?.predecessor
     }
 
     /// Whether this incarnation has opened `group`.
@@ -376,7 +404,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// Whether all live members have opened `group` in the same way.
     #[must_use]
     pub fn is_open(&self, group: GroupId) -> bool {
-        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        let group = one(&self.groups, group);
         group.is_some_and(|group| group.is_open)
     }
 
@@ -384,7 +412,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// count it.
     #[must_use]
     pub fn is_fresh(&self, group: GroupId) -> bool {
-        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        let group = one(&self.groups, group);
         group.is_some_and(|group| group.is_fresh)
     }
 
@@ -392,7 +420,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// this root.
     #[must_use]
     pub fn is_idle(&self, group: GroupId) -> bool {
-        let group = self.groups.get(usize::from(group.0)).and_then(Option::as_ref);
+        let group = one(&self.groups, group);
         group.is_none_or(|group| {
             let streams = group.streams.iter().take(usize::from(group.members.count));
             let mut led = streams.filter(|stream| stream.is_led(&group.members));
@@ -404,7 +432,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     pub fn poll(&mut self, fabric: &mut impl Fabric) {
         self.turn.advance(self.config.sizes().peers);
         self.hear(fabric);
-        for group in self.groups.iter_mut().flatten() {
+        for group in each_mut(&mut self.groups) {
             group.work(fabric, &mut self.counters);
         }
         self.speak(fabric);
@@ -413,18 +441,17 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     /// Continues the work that `completion` belongs to; ignores other completions.
     pub fn handle_completion(&mut self, fabric: &impl Fabric, completion: &Completion) {
         let Some(Errand { group, root, index }) = Errand::of(completion.id) else { return };
-        if let Some(Some(group)) = self.groups.get_mut(usize::from(group)) {
+        if let Some(group) = one_mut(&mut self.groups, GroupId(group)) {
             let is_read = completion.outcome.is_ok();
             group.handle_read(fabric, (root, index), is_read, &mut self.counters);
         }
     }
 
     fn group(&mut self, id: GroupId) -> Result<&mut Group<PEERS>, SendError> {
-        let group = self.groups.get_mut(usize::from(id.0)).and_then(Option::as_mut);
-        group.ok_or(SendError::NotOpen)
+        one_mut(&mut self.groups, id).ok_or(SendError::NotOpen)
     }
 
-    fn in_turn(&self) -> impl Iterator<Item = Peer> + use<PEERS, GROUPS> {
+    fn in_turn(&self) -> impl Iterator<Item = Peer> + use<PEERS, GROUPS, P> {
         self.turn.order(self.config.sizes().peers).map(Peer)
     }
 
@@ -439,9 +466,10 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
                 }
                 let Some(message) = lanes.reader.take(fabric) else { break };
                 let head = Head::decode(message.payload);
-                let group = head.map_or(usize::MAX, |(head, _)| usize::from(head.group));
-                match (head, self.groups.get_mut(group)) {
-                    (Some((head, rest)), Some(Some(group))) => {
+                let group =
+                    head.and_then(|(head, _)| one_mut(&mut self.groups, GroupId(head.group)));
+                match (head, group) {
+                    (Some((head, rest)), Some(group)) => {
                         let frame = (message.kind, head, rest);
                         group.handle_frame(fabric, peer, frame, &mut self.counters);
                     }
@@ -455,7 +483,7 @@ impl<const PEERS: usize, const GROUPS: usize> Groups<PEERS, GROUPS> {
     fn speak(&mut self, fabric: &mut impl Fabric) {
         for peer in self.in_turn().filter(|peer| self.reachable.contains(*peer)) {
             let Some(lanes) = &mut self.lanes[peer.index()] else { continue };
-            for group in self.groups.iter_mut().flatten() {
+            for group in each_mut(&mut self.groups) {
                 let said = group.say(fabric, (peer, &mut lanes.writer), &mut self.counters);
                 // What was not sent is still due.
                 if said.is_err() {

@@ -8,6 +8,8 @@ mod resume;
 mod say;
 mod send;
 
+use heapless::Vec;
+
 use super::barrier::Barrier;
 use super::calls::CallNote;
 use super::config::{Config, Regions, Window, digest};
@@ -34,9 +36,9 @@ struct Said {
     welcome: Option<Welcome>,
 }
 
-/// A group that is open here.
+/// A group that is open here: opaque, for [`Groups`](super::Groups) alone acts on it.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Group<const PEERS: usize> {
+pub struct Group<const PEERS: usize> {
     pub(super) id: GroupId,
     config: Config,
     peers: [Peer; PEERS],
@@ -54,7 +56,8 @@ pub(super) struct Group<const PEERS: usize> {
     pub(super) is_fresh: bool,
     /// All live members have, at least once.
     pub(super) is_open: bool,
-    pub(super) streams: [Stream<PEERS>; PEERS],
+    /// One a member: by grank of their roots.
+    pub(super) streams: Vec<Stream<PEERS>, PEERS>,
     pub(super) barrier: Barrier<PEERS>,
     pub(super) note: CallNote,
     turn: Turn,
@@ -76,14 +79,15 @@ impl<const PEERS: usize> Group<PEERS> {
         Ok(epoch.0 == FIRST || stored.counted == epoch.0)
     }
 
-    /// Opens the group of `list`, as far as its streams had come in this `epoch`.
-    pub(super) fn open(
+    /// Opens the group of `list`, as far as its streams had come in this `epoch`. Returns it where
+    /// it is to lie: a value of this size is copied once on its way there, not at every return.
+    pub(super) fn open<P: From<Self>>(
         fabric: &impl Fabric,
         (config, regions): (Config, Regions),
         id: GroupId,
         list: &[Peer],
         epoch: Incarnation,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<P, OpenError> {
         let me = check(fabric.me(), config, list)?;
         let (digest, short) = digest_of(id, list);
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
@@ -100,23 +104,6 @@ impl<const PEERS: usize> Group<PEERS> {
             own.store(fabric, &windows(me.0));
         }
         let (is_new, is_fresh) = (stored.counted != epoch.0, own.fresh);
-        let streams = core::array::from_fn(|root| {
-            // Past the last member there is none, and its stream is never looked at.
-            let root = u16::try_from(root).unwrap_or(count).min(count - 1);
-            let (window, head) = (windows(root), Head { group: id.0, root, epoch: 0 });
-            let mut note = Note::attach(fabric, &window, short);
-            note = match note {
-                _ if root == me.0 => own,
-                _ if is_fresh && !is_new => note.begin_pledged(),
-                _ if is_fresh => note.begin(0, Position::default()),
-                Note { counted: 0, state: State::Open, .. } => {
-                    note.begin(FIRST, Position::default())
-                }
-                _ if is_new => note.begin(FIRST, Position::default()),
-                _ => note,
-            };
-            Stream::new(fabric, window, head, note)
-        });
         let mut calls = CallNote::attach(fabric, config.calls_at(regions, id.0), short);
         if is_new || is_fresh {
             calls.begin(fabric, 0, 0);
@@ -134,15 +121,31 @@ impl<const PEERS: usize> Group<PEERS> {
             welcome_due: 0,
             is_fresh,
             is_open: false,
-            streams,
+            streams: Vec::new(),
             barrier: Barrier::new(calls.calls.left),
             note: calls,
             turn: Turn::default(),
         };
+        for root in 0..count {
+            let (window, head) = (windows(root), Head { group: id.0, root, epoch: 0 });
+            let mut note = Note::attach(fabric, &window, short);
+            note = match note {
+                _ if root == me.0 => own,
+                _ if is_fresh && !is_new => note.begin_pledged(),
+                _ if is_fresh => note.begin(0, Position::default()),
+                Note { counted: 0, state: State::Open, .. } => {
+                    note.begin(FIRST, Position::default())
+                }
+                _ if is_new => note.begin(FIRST, Position::default()),
+                _ => note,
+            };
+            let pushed = group.streams.push(Stream::new(fabric, window, head, note));
+            debug_assert!(pushed.is_ok(), "the list was checked against PEERS");
+        }
         group.streams[me.index()].own(fabric);
         group.attach_calls(fabric);
         group.change(if is_fresh { me.bit() } else { group.counted() });
-        Ok(group)
+        Ok(group.into())
     }
 
     /// The members that the notes count: a stream that is closed for the last epoch is that of a

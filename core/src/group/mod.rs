@@ -52,6 +52,7 @@ pub use config::{
     BLOCK_LEN_MAX, BLOCKS_MAX, Config, ConfigError, ENTRIES_MAX, GROUPS_MAX, Regions, Sizes,
 };
 pub use machine::Groups;
+pub use member::Group;
 pub use mutants::MUTANTS;
 pub use note::Position;
 pub use outcome::{

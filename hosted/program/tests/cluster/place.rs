@@ -264,6 +264,11 @@ impl Running {
         fs::read_to_string(self.log.with_extension(end)).expect("it was made")
     }
 
+    /// Whether it has ended, so that nothing that is waited for can come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.pidfd.is_dead().expect("a pidfd")
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("a process number")
     }

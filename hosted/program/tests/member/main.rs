@@ -31,7 +31,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The messages of the measured exchange.
 const MESSAGES: u64 = 1_000_000;
 
+/// What a thread of a Rust program has if it asks for nothing else; the main thread has more.
+const STACK: usize = 2 << 20;
+
 fn main() -> ExitCode {
+    let role = std::thread::Builder::new().stack_size(STACK).spawn(play).expect("a thread");
+    role.join().expect("a role returns its error")
+}
+
+fn play() -> ExitCode {
     let done = match std::env::args().nth(1).as_deref() {
         Some("twice") => twice(),
         Some("forked") => forked(),

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Memory, WordMemory, Words};
 use weft_core::group::{
-    Chunk, Delivery, Grank, GroupId, Groups, Receipt, SendError, Standing, UnknownReceipt,
+    Chunk, Delivery, Grank, GroupId, Receipt, SendError, Standing, UnknownReceipt,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 
 use super::Component;
 use crate::cluster::{Cluster, NamedGroup, Topology};
-use crate::node::{EndpointFabric, GROUPS, NodeEndpoint, NodeError, PEERS};
+use crate::node::{EndpointFabric, NodeEndpoint, NodeError, NodeGroups};
 
 /// A group of the cluster file, as this node sees it.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(super) fn begin(
     let Some((sizes, at)) = plan.groups() else { return Ok(()) };
     let incarnation = endpoint.incarnation();
     let fabric = endpoint.fabric();
-    let groups = Groups::<PEERS, GROUPS>::new(fabric, sizes, at, incarnation);
+    let groups = NodeGroups::new(fabric, sizes, at, incarnation);
     let mut groups = Box::new(groups.in_epoch(boot));
     let me = fabric.me();
     let ours = (0..).map(GroupId).zip(own).filter(|(_, it)| it.grank(Rank(me.0)).is_some());
@@ -142,7 +142,7 @@ impl Component {
     fn with_groups<T>(
         &mut self,
         id: GroupId,
-        act: impl FnOnce(&mut Groups<PEERS, GROUPS>, &mut EndpointFabric) -> Result<T, SendError>,
+        act: impl FnOnce(&mut NodeGroups, &mut EndpointFabric) -> Result<T, SendError>,
     ) -> Result<T, GroupError> {
         let (groups, fabric) = self.endpoint.groups().ok_or(GroupError::UnknownGroup)?;
         act(groups, fabric).map_err(|error| match error {
