@@ -148,7 +148,7 @@ impl Place {
     pub(crate) fn up(&self, arguments: &str) -> (Running, Nodes) {
         let up = self.start(&format!("up --name t {arguments}"), "");
         let nodes = self.find();
-        eventually("the nodes run", || up.said("out").contains("nodes run"));
+        up.await_said("nodes run");
         (up, nodes)
     }
 
@@ -264,9 +264,16 @@ impl Running {
         fs::read_to_string(self.log.with_extension(end)).expect("it was made")
     }
 
-    /// Whether it has ended, so that nothing that is waited for can come.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.pidfd.is_dead().expect("a pidfd")
+    /// Waits until it has written `text`; fails at once when it ends without.
+    #[track_caller]
+    pub(crate) fn await_said(&self, text: &str) {
+        eventually(text, || {
+            let has_ended = self.pidfd.is_dead().expect("a pidfd");
+            let (out, err) = (self.said("out"), self.said("err"));
+            let is_said = out.contains(text) || err.contains(text);
+            assert!(is_said || !has_ended, "it ended without {text:?}\n{out}{err}");
+            is_said
+        });
     }
 
     pub(crate) fn pid(&self) -> i32 {

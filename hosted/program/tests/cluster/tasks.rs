@@ -167,7 +167,7 @@ fn a_task_that_fails_at_once_is_isolated_after_its_restarts_and_the_operator_is_
     assert_eq!(faults(&task), vec![TaskFault::Exited { status: 3 }; 3]);
     nodes.assert_unharmed();
     let reply = "task job of node 0 is isolated: it failed more than 2 times";
-    eventually("`weft up` says so", || up.said("out").contains(reply));
+    up.await_said(reply);
     assert_eq!(up.said("out").matches(reply).count(), 1);
     let shown = place.weft("status --name t").done();
     let line =
@@ -195,7 +195,7 @@ fn errors_that_are_reported_restart_a_task_no_more_often_than_it_may_be() {
     let task = await_state(&nodes, TaskState::Isolated);
     assert_eq!((task.errors, task.restarts), (3, 2));
     eventually("its process has ended", || look(&nodes).pid.is_none());
-    eventually("`weft up` says so", || up.said("out").contains("task job of node 0 is isolated"));
+    up.await_said("task job of node 0 is isolated");
     assert_eq!(place.weft(report).object()["outcome"], "noted");
     let reply = place.weft("report --name t --node 0 --task job --error 7").done();
     assert!(reply.contains("it is counted, and nothing else is done"), "{reply}");

@@ -6,7 +6,7 @@ use weft::Member;
 use weft::member::{Event, PutError, Rank};
 
 use crate::device::devices;
-use crate::place::{Place, eventually};
+use crate::place::Place;
 
 /// Set for the processes that `weft run` starts of this test binary.
 const IN_RING: &str = "WEFT_TEST_RING";
@@ -25,11 +25,7 @@ fn m16_the_ring_goes_round_across_a_kill_and_each_other_member_has_its_removal_a
     let line =
         format!("run {file} --json -- {} --exact member::ring --nocapture", program.display());
     let run = place.start_changed(&line, "", |command| command.env(IN_RING, "1"));
-    eventually("half of the numbers have gone round", || {
-        let is_half_way = said(&run, "0 is half way");
-        assert!(is_half_way || !run.has_ended(), "{}{}", run.said("out"), run.said("err"));
-        is_half_way
-    });
+    run.await_said("0 is half way");
     // The run may end before this command sees node 1 again: the members wait for its removal.
     place.weft("inject kill 1 --name t --wait 0").done();
     let out = run.said("out") + &run.said("err");
@@ -87,8 +83,4 @@ fn ring() {
         assert!(!member.is_stopping(), "ended before it was done");
     }
     assert!(me == 1 || killed.is_some(), "no event names the incarnation of 1 that was killed");
-}
-
-fn said(run: &crate::place::Running, text: &str) -> bool {
-    run.said("out").contains(text) || run.said("err").contains(text)
 }
