@@ -70,7 +70,6 @@ use weft_core::wire::rendezvous::INLINE_LEN_MAX;
 use weft_core::{group, lane, mailbox, neb, rendezvous};
 
 use crate::cluster::{self, Cluster};
-use crate::shm::ShmFabric;
 
 /// How long a program has between the order to stop and its end; then it is killed.
 pub const PROGRAM_STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
@@ -111,8 +110,8 @@ type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, NodeMachines>;
 pub type NodeGroups = group::Groups<PEERS, GROUPS, Box<group::Group<PEERS>>>;
 /// The rendezvous of a node's endpoint.
 pub type NodeRendezvous = rendezvous::Adapter<PEERS, REQUESTS>;
-/// An endpoint of a node's size over shared memory alone, for measurements.
-pub type ShmEndpoint = Endpoint<ShmFabric, SLOTS, PEERS, NodeMachines>;
+/// An endpoint of a node's size over one fabric alone, for measurements.
+pub type PlainEndpoint<F> = Endpoint<F, SLOTS, PEERS, NodeMachines>;
 
 /// The machines that a node may have. They stand apart: most clusters have none of them.
 #[derive(Clone, Copy, Debug)]

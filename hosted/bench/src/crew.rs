@@ -15,7 +15,7 @@ use super::error::BenchError;
 use super::exchange::Lines;
 use super::phase::{FromWriter, PATIENCE, Phase, SOCKET_FD, ToWriter};
 use super::seat::{Seat, Vigil};
-use weft::node::ShmEndpoint;
+use weft::node::PlainEndpoint;
 use weft::packet::Socket;
 use weft::process::{Liveness, Pidfd, Spawn, Spawned};
 use weft::shm::{Bell, Grant, NodeMemory, OwnMemory, RemoteMemory, Segment, ShmFabric};
@@ -167,7 +167,7 @@ pub(super) fn take_seat(
     let own = OwnMemory::map(plan.layout(), grant)?;
     let waiter = Waiter::new(wait, Bell::open(grant.bell())?);
     let fabric = ShmFabric::new(me, INCARNATION, plan.layout().clone(), own, wait);
-    let endpoint = Box::new(ShmEndpoint::new(fabric, plan, INCARNATION));
+    let endpoint = Box::new(PlainEndpoint::new(fabric, plan, INCARNATION));
     Ok(Seat { endpoint, vigil: Vigil::new(waiter, guarded) })
 }
 

@@ -30,6 +30,12 @@ pub(super) fn write(payload: &mut [u8], number: u64) {
     }
 }
 
+/// What the first 8 bytes of a block of a long message hold: the number of the message, and where
+/// in it the block begins.
+pub(super) const fn mark(seq: u64, offset: u64) -> [u8; 8] {
+    (seq << 40 ^ offset).to_le_bytes()
+}
+
 /// The number of a message that was [written](write) with `len` bytes.
 #[inline]
 pub(super) fn read(payload: &[u8], len: usize) -> Option<u64> {

@@ -14,9 +14,9 @@ use weft_core::time::Instant;
 
 use super::error::BenchError;
 use weft::clock::now_ns;
-use weft::node::ShmEndpoint;
+use weft::node::PlainEndpoint;
 use weft::process::Pidfd;
-use weft::shm::Waiter;
+use weft::shm::{ShmFabric, Waiter};
 
 /// Empty polls between two looks at the clock.
 const CLOCK_EVERY: u32 = 16;
@@ -93,7 +93,7 @@ impl Vigil {
 /// An endpoint and its loop.
 #[derive(Debug)]
 pub(super) struct Seat {
-    pub(super) endpoint: Box<ShmEndpoint>,
+    pub(super) endpoint: Box<PlainEndpoint<ShmFabric>>,
     pub(super) vigil: Vigil,
 }
 

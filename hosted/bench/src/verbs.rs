@@ -13,6 +13,7 @@
 //! | `bandwidth` | writes from a region, as many under way as the queue takes | `ib_write_bw` |
 //! | `mailbox` | half of a ping-pong of messages, mailbox to mailbox | the same two operations, bare |
 //! | `broadcast` | among three threads, call to last delivery | a write and a read; beside it its own operations, bare, among the same threads |
+//! | `tree` | among the same three, a message of 1 MiB along the tree of their group, as a rate: call to last delivery, in place | `ib_read_bw`, one reader |
 //! | `fence` | an incarnation fenced, from the call to its return | |
 //! | `revoke` | one right granted and taken back, in both ways that verbs have | |
 //!

@@ -13,6 +13,7 @@ use super::{GroupCell, messages, warm_up};
 use crate::crew::{INCARNATION, meet, take_seat};
 use crate::error::BenchError;
 use crate::figure::Samples;
+use crate::parcel::mark;
 use crate::seat::Seat;
 use weft::clock::now_ns;
 use weft::node::NodeGroups;
@@ -43,11 +44,6 @@ impl Manner {
             _ => Self::InPlace,
         }
     }
-}
-
-/// The mark of a block: the number of its message, and where in it the block begins.
-const fn mark(seq: u64, offset: u64) -> [u8; 8] {
-    (seq << 40 ^ offset).to_le_bytes()
 }
 
 /// A member of the benchmark.

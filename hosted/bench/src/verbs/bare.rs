@@ -75,7 +75,9 @@ impl Pair {
                     mail.await_message(vigil, bytes, number)?;
                     Ok(2)
                 }
-                What::Broadcast => Err(VerbsBenchError::OutOfStep("a broadcast of two")),
+                What::Broadcast | What::Tree => {
+                    Err(VerbsBenchError::OutOfStep("a broadcast of two"))
+                }
             },
             Turn::Arrived { .. } => Ok(1),
             Turn::AddAndWrite => {
@@ -98,7 +100,9 @@ impl Pair {
                     end.vigil.tick();
                     end.write(bytes, number)
                 }),
-                What::Broadcast => Err(VerbsBenchError::OutOfStep("a broadcast of two")),
+                What::Broadcast | What::Tree => {
+                    Err(VerbsBenchError::OutOfStep("a broadcast of two"))
+                }
                 // The device answers.
                 What::Bandwidth | What::Read | What::FetchAdd => Ok(()),
                 What::Mailbox => course.numbers().try_for_each(|number| {

@@ -16,6 +16,7 @@
 mod bare;
 mod board;
 mod member;
+mod tree;
 
 use std::thread;
 
@@ -25,6 +26,7 @@ use weft_driver::{DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 use self::bare::Bare;
 use self::board::Board;
 use self::member::Member;
+use self::tree::TreeMember;
 use super::end::{INCARNATION, Vigil};
 use super::error::VerbsBenchError;
 use super::pins::Pins;
@@ -38,14 +40,15 @@ const PEERS: [Peer; 3] = [ORIGIN, Peer(1), Peer(2)];
 /// Empty looks between two turns of others: there are more threads than processors.
 const YIELD_EVERY: u32 = 1;
 
-/// The members, each connected with all others, once for the broadcast and once for the bare
-/// operations.
+/// The members, each connected with all others, once for the broadcast, once for the bare
+/// operations and once for the group.
 #[derive(Debug)]
 pub(super) struct Circle {
     members: Vec<Member>,
     bares: Vec<Bare>,
-    /// The number of the next message, of either course.
-    next: [u64; 2],
+    trees: Vec<TreeMember>,
+    /// The number of the next message, of each course.
+    next: [u64; 3],
 }
 
 /// One of the three in one of the courses.
@@ -81,9 +84,25 @@ fn connect<T>(
     Ok(())
 }
 
+/// Admits every member at all others, once every pair is connected: no member writes to one that is
+/// not ready.
+fn admit_all<T>(
+    parties: &mut [T],
+    admit: impl Fn(&mut T, Peer) -> bool,
+) -> Result<(), VerbsBenchError> {
+    for (me, party) in PEERS.into_iter().zip(parties) {
+        if !others(me).all(|peer| admit(party, peer)) {
+            return Err(VerbsBenchError::OutOfStep("a member is not admitted"));
+        }
+    }
+    Ok(())
+}
+
 impl Circle {
     pub(super) fn new(choice: &DeviceChoice) -> Result<Self, VerbsBenchError> {
-        Ok(Self { members: member::all(choice)?, bares: bare::all(choice)?, next: [1; 2] })
+        let (members, bares, trees) =
+            (member::all(choice)?, bare::all(choice)?, tree::all(choice)?);
+        Ok(Self { members, bares, trees, next: [1; 3] })
     }
 
     /// Broadcasts `iterations` messages, one at a time; the samples are nanoseconds from the call
@@ -110,6 +129,19 @@ impl Circle {
         let first = self.next[1];
         self.next[1] += u64::from(iterations);
         pins.over_both(|| course(&mut self.bares, bytes, first..self.next[1]))?
+    }
+
+    /// Sends `iterations` messages to the group, one at a time; the samples are nanoseconds from
+    /// the call to the delivery of the last block at the last member.
+    pub(super) fn run_tree(
+        &mut self,
+        bytes: u32,
+        iterations: u32,
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let first = self.next[2];
+        self.next[2] += u64::from(iterations);
+        pins.over_both(|| course(&mut self.trees, bytes, first..self.next[2]))?
     }
 }
 

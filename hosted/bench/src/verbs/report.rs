@@ -107,7 +107,7 @@ impl Bare {
 impl Row {
     /// The row of `subject` from the rounds of both; nothing without rounds.
     pub(super) fn new(subject: Subject, ours: &[Round], rivals: &[Round]) -> Option<Self> {
-        let is_rate = subject.what == What::Bandwidth;
+        let is_rate = subject.what.is_rate();
         let best = |rounds: &[Round]| {
             let figures = rounds.iter().map(|round| round.best);
             figures.reduce(if is_rate { f64::max } else { f64::min })
@@ -165,7 +165,7 @@ impl fmt::Display for Report {
         f.write_str("rival             best  typical  ratio  of best  aim\n")?;
         for row in &self.rows {
             let (sign, verdict) =
-                (if row.what == What::Bandwidth { ">=" } else { "<=" }, verdict(row.reached));
+                (if row.what.is_rate() { ">=" } else { "<=" }, verdict(row.reached));
             let Row { what, bytes, ours_best, ours, rival, rival_best, rivals, .. } = row;
             let Row { ratio, ratio_of_best, aim, .. } = row;
             write!(f, "{what:10} {bytes:7} {ours_best:8.2} {ours:8.2}  ")?;
@@ -235,6 +235,7 @@ mod tests {
             Row::new(subject, &rounds(&[(ours, ours)]), &rounds(&[(100.0, 100.0)])).unwrap().reached
         };
         assert!(row(What::Bandwidth, 90.0) && !row(What::Bandwidth, 89.0));
+        assert!(row(What::Tree, 70.0) && !row(What::Tree, 69.0));
         assert!(row(What::Read, 115.0) && !row(What::Read, 116.0));
         assert!(row(What::Mailbox, 120.0) && !row(What::Mailbox, 121.0));
         assert!(row(What::Broadcast, 130.0) && !row(What::Broadcast, 131.0));

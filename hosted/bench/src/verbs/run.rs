@@ -48,6 +48,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
             let iterations = subject.iterations(plan.iterations);
             let samples = match subject.what {
                 What::Broadcast => circle.run(subject.bytes, iterations, &pins)?,
+                What::Tree => circle.run_tree(subject.bytes, iterations, &pins)?,
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Mailbox => {
                     companions.run(Turn::Subject(*subject), iterations)?
                 }
@@ -67,7 +68,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
                     let (write, read) = (alone(What::Write)?, alone(What::Read)?);
                     Round { best: write.best + read.best, typical: write.typical + read.typical }
                 }
-                What::Write | What::Read | What::FetchAdd | What::Bandwidth => {
+                What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Tree => {
                     rival(*subject, iterations, &device, &pins, &mut astray)?
                 }
             });
@@ -95,9 +96,9 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
 /// Our figures of one turn.
 fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> {
     let figure = samples.figure().ok_or(VerbsBenchError::OutOfStep("a turn without a sample"))?;
-    let unit = |ns: f64| match subject.what {
-        What::Bandwidth => f64::from(subject.bytes) * 1e9 / ns / f64::from(1 << 20),
-        What::Write | What::Read | What::FetchAdd | What::Mailbox | What::Broadcast => ns / 1e3,
+    let unit = |ns: f64| match subject.what.is_rate() {
+        true => f64::from(subject.bytes) * 1e9 / ns / f64::from(1 << 20),
+        false => ns / 1e3,
     };
     Ok(Round { best: unit(figure.min_ns), typical: unit(figure.p50_ns) })
 }
@@ -118,7 +119,7 @@ fn rival(
         port: device.port(),
         bytes: subject.bytes,
         iterations,
-        columns: if subject.what == What::Bandwidth { BANDWIDTH } else { LATENCY },
+        columns: if subject.what.is_rate() { BANDWIDTH } else { LATENCY },
     };
     let Measured { figures: [best, typical], astray: runs } = perftest::measure(&tool, pins)?;
     *astray += runs;

@@ -18,6 +18,8 @@ pub enum What {
     Mailbox,
     /// Latency of a broadcast among three, from the call to the last delivery.
     Broadcast,
+    /// Bytes a second of a message to a group of three, from the call to the last delivery.
+    Tree,
 }
 
 /// One row of the table.
@@ -37,6 +39,8 @@ const BANDWIDTH_RATIO: f64 = 0.90;
 const MAILBOX_RATIO: f64 = 1.20;
 /// At most so many times as long as a write and a read, which it cannot do without.
 const BROADCAST_RATIO: f64 = 1.30;
+/// At least this share of the rate at which one reader reads.
+const TREE_RATIO: f64 = 0.70;
 
 impl Subject {
     /// The longest operation.
@@ -45,8 +49,11 @@ impl Subject {
     /// The longest broadcast.
     pub(super) const MESSAGE_MAX: usize = 4096;
 
+    /// The message to a group.
+    pub(super) const TREE_BYTES: u32 = 1 << 20;
+
     /// All that is measured.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::of(What::Write, 8),
         Self::of(What::Write, 64),
         Self::of(What::Write, 512),
@@ -60,6 +67,7 @@ impl Subject {
         Self::of(What::Mailbox, 8),
         Self::of(What::Broadcast, 8),
         Self::of(What::Broadcast, Self::MESSAGE_MAX as u32),
+        Self::of(What::Tree, Self::TREE_BYTES),
     ];
 
     const fn of(what: What, bytes: u32) -> Self {
@@ -76,6 +84,7 @@ impl Subject {
             What::Bandwidth => "ib_write_bw",
             What::Mailbox => "add + write",
             What::Broadcast => "write + read",
+            What::Tree => "ib_read_bw",
         }
     }
 
@@ -87,6 +96,7 @@ impl Subject {
             What::Bandwidth => (BANDWIDTH_RATIO, ratio >= BANDWIDTH_RATIO),
             What::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
             What::Broadcast => (BROADCAST_RATIO, ratio <= BROADCAST_RATIO),
+            What::Tree => (TREE_RATIO, ratio >= TREE_RATIO),
         }
     }
 
@@ -96,11 +106,22 @@ impl Subject {
     #[must_use]
     pub fn iterations(self, iterations: u32) -> u32 {
         match self.what {
-            What::Write | What::Read | What::FetchAdd | What::Mailbox | What::Broadcast => {
-                (iterations / (1 + self.bytes / 8192)).max(20)
-            }
+            What::Write
+            | What::Read
+            | What::FetchAdd
+            | What::Mailbox
+            | What::Broadcast
+            | What::Tree => (iterations / (1 + self.bytes / 8192)).max(20),
             What::Bandwidth => iterations,
         }
+    }
+}
+
+impl What {
+    /// Whether its figures are MiB a second, of which more is better; else latencies.
+    #[must_use]
+    pub const fn is_rate(self) -> bool {
+        matches!(self, Self::Bandwidth | Self::Tree)
     }
 }
 
@@ -113,6 +134,7 @@ impl std::fmt::Display for What {
             Self::Bandwidth => "bandwidth",
             Self::Mailbox => "mailbox",
             Self::Broadcast => "broadcast",
+            Self::Tree => "tree",
         })
     }
 }

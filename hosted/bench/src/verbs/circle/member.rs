@@ -6,7 +6,7 @@ use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
 use weft_core::neb::{BroadcastError, Neb};
 use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
 
-use super::{ORIGIN, PEERS, Party, connect, others};
+use super::{ORIGIN, PEERS, Party, admit_all, connect};
 use crate::parcel;
 use crate::verbs::end::{INCARNATION, Vigil, check};
 use crate::verbs::error::VerbsBenchError;
@@ -25,8 +25,7 @@ fn plan() -> Option<Plan> {
     weft::node::plan(&Cluster { nodes: PEERS.len(), neb, ..Cluster::default() }).ok()
 }
 
-/// All of them, connected: every pair first, and only then the first word, so that no member writes
-/// to whom is not ready.
+/// All of them, connected.
 pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError> {
     let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
     let mut members = Vec::new();
@@ -39,12 +38,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError>
         members.push(Member { endpoint, payload: vec![0; Subject::MESSAGE_MAX] });
     }
     connect(&mut members, |member| member.endpoint.fabric())?;
-    for (me, member) in PEERS.into_iter().zip(&mut members) {
-        for peer in others(me) {
-            let admitted = member.endpoint.admit(peer, INCARNATION);
-            admitted.map_err(|_| VerbsBenchError::OutOfStep("a member is not admitted"))?;
-        }
-    }
+    admit_all(&mut members, |member, peer| member.endpoint.admit(peer, INCARNATION).is_ok())?;
     Ok(members)
 }
 
