@@ -105,8 +105,8 @@ type EndpointFabric = CutFabric<NodeFabric>;
 /// The endpoint of a hosted node.
 type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, NodeMachines>;
 
-/// The groups of a node's endpoint: each in a box, for a program may join in a thread whose stack is
-/// small.
+/// The groups of a node's endpoint: each in a box, for a program may join in a thread whose stack
+/// is small.
 pub type NodeGroups = group::Groups<PEERS, GROUPS, Box<group::Group<PEERS>>>;
 /// The rendezvous of a node's endpoint.
 pub type NodeRendezvous = rendezvous::Adapter<PEERS, REQUESTS>;

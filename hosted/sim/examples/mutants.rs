@@ -1,5 +1,5 @@
-//! The table of planted bugs of one protocol: what ci/mutants runs. A program of its own, since with
-//! bugs in the core everything that is built on it is built once more.
+//! The table of planted bugs of one protocol: what ci/mutants runs. A program of its own, since
+//! with bugs in the core everything that is built on it is built once more.
 
 use clap::Parser;
 use serde_json::{Value, json};

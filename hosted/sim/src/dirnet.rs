@@ -54,7 +54,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use weft_core::time::Instant;
 
 pub(super) use self::expected::EXPECTED;
-pub(super) use self::explore::explore;
+pub(super) use self::explore::{explore, left_out};
 pub use self::lab::{Event, Lab};
 use self::net::Net;
 pub use self::net::Setting;

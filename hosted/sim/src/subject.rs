@@ -182,7 +182,7 @@ pub const SUBJECTS: &[Subject] = &[
         name: dirnet::NAME,
         run: dirnet::run,
         explore: dirnet::explore,
-        unexplored: Vec::new,
+        unexplored: dirnet::left_out,
         crashes: 2,
         mutants: &[weft_core::dirnet::MUTANTS],
         expected: dirnet::EXPECTED,

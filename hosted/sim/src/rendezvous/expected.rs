@@ -9,7 +9,8 @@ pub(crate) const EXPECTED: &[Expected] = &[
         &["validity"],
         "receives that must be met: there any message may come too late",
     ),
-    missed("rendezvous/V2-warm-too-small", &["quiet", "match", "typed"], "a value that has grown"),
+    missed("rendezvous/V2-warm-too-small", &["quiet", "match", "typed"], "a value that has grown")
+        .by_seed(32_198),
     missed(
         "rendezvous/V4-said-with-data",
         &["match", "typed", "quiet"],
@@ -19,8 +20,10 @@ pub(crate) const EXPECTED: &[Expected] = &[
         "rendezvous/V6-returned-unanswered",
         &["quiet", "match", "once", "validity"],
         "a cancel while writes are out",
-    ),
-    missed("rendezvous/V5-returned-early", &["quiet", "match"], "a cancel while reads are out"),
+    )
+    .by_seed(3_429),
+    missed("rendezvous/V5-returned-early", &["quiet", "match"], "a cancel while reads are out")
+        .by_seed(3_429),
     found("rendezvous/V7-freed-on-match", &["quiet", "match"]),
     found("rendezvous/V9-generation-ignored", &["match", "once", "validity"]),
     found("rendezvous/V10-waiter-stays", &["bound", "liveness"]),
