@@ -43,13 +43,15 @@ impl Failure {
     /// Writes the error to standard error and returns the exit status.
     pub(super) fn report(&self, output: Output) -> ExitCode {
         let (cause, (code, cure)) = (self.0.to_string(), advice(&*self.0));
-        // If standard error is closed, the exit status still says it.
-        let _ = if output.is_json() {
+        let text = if output.is_json() {
             let error = json!({ "code": code.as_str(), "cause": cause, "cure": cure });
-            writeln!(stderr(), "{}", json!({ "error": error }))
+            format!("{}\n", json!({ "error": error }))
         } else {
-            writeln!(stderr(), "weft: {cause}\n      {cure} [{}]", code.as_str())
+            format!("weft: {cause}\n      {cure} [{}]\n", code.as_str())
         };
+        // In one piece, since the nodes of a cluster share the launcher's standard error. If that
+        // is closed, the exit status still says it.
+        let _ = stderr().write_all(text.as_bytes());
         ExitCode::from(code.exit_status())
     }
 }
