@@ -266,31 +266,21 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "mutants")]
-    fn check_the_earlier_rule(nodes: std::ops::RangeInclusive<u16>) {
-        use weft_core::{dirnet::MUTANTS, mutant::plant};
-
-        plant(MUTANTS.iter().find(|mutant| mutant.name == "one-witness-removes"));
-        let cases = nodes.clone().flat_map(|nodes| Failure::ALL.map(|failure| (nodes, failure)));
-        let rows = rows(cases, || ());
-        plant(None);
-        let found: Vec<_> = rows.iter().map(|row| row.removing_falsely).collect();
-        let first = usize::from(nodes.start() - NODES.start()) * Failure::ALL.len();
-        assert_eq!(found, FALSE_REMOVALS_BEFORE[first..first + found.len()]);
-    }
-
-    /// Bugs are planted in the whole process, so this runs alone: `ci/mutants dirnet`.
+    /// Bugs are planted in the whole process, so this runs alone: `ci/mutants dirnet`, which counts
+    /// the graphs of six nodes, a minute's work, with --full.
     #[cfg(feature = "mutants")]
     #[test]
     fn the_earlier_rule_removes_as_often_as_the_table_says() {
-        check_the_earlier_rule(3..=5);
-    }
+        use weft_core::{dirnet::MUTANTS, mutant::plant};
 
-    #[cfg(feature = "mutants")]
-    #[test]
-    #[ignore = "takes a minute: ci/mutants dirnet --full"]
-    fn the_earlier_rule_removes_among_six_as_often_as_the_table_says() {
-        check_the_earlier_rule(6..=6);
+        plant(MUTANTS.iter().find(|mutant| mutant.name == "one-witness-removes"));
+        let most = if std::env::var_os("WEFT_GRAPHS_FULL").is_some() { 6 } else { 5 };
+        let nodes = *NODES.start()..=most;
+        let cases = nodes.flat_map(|nodes| Failure::ALL.map(|failure| (nodes, failure)));
+        let rows = rows(cases, || ());
+        plant(None);
+        let found: Vec<_> = rows.iter().map(|row| row.removing_falsely).collect();
+        assert!(FALSE_REMOVALS_BEFORE.starts_with(&found), "{found:?}");
     }
 
     #[test]
