@@ -1,6 +1,8 @@
 //! The table of planted bugs of one protocol: what ci/mutants runs. A program of its own, since
 //! with bugs in the core everything that is built on it is built once more.
 
+use std::process::ExitCode;
+
 use clap::Parser;
 use serde_json::{Value, json};
 use weft_sim::mutants::{Verdict, judge};
@@ -25,7 +27,17 @@ struct Arguments {
     json: bool,
 }
 
-fn main() -> Result<(), String> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mutants: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
     let Arguments { protocol, seeds, missed_states, json } = Arguments::parse();
     let subject =
         Subject::named(&protocol).ok_or_else(|| format!("no protocol is called {protocol}"))?;

@@ -18,10 +18,13 @@ mod board;
 mod member;
 mod tree;
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::thread;
 
+use weft_core::fabric::Layout;
 use weft_core::ids::Peer;
-use weft_driver::{DeviceChoice, Heap, RemoteEnd, VerbsFabric};
+use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 use self::bare::Bare;
 use self::board::Board;
@@ -63,6 +66,23 @@ trait Party: Send {
 /// Whom `me` is connected with.
 fn others(me: Peer) -> impl Iterator<Item = Peer> {
     PEERS.into_iter().filter(move |peer| *peer != me)
+}
+
+/// The fabric of `me`, over memory and a device of its own.
+fn fabric(
+    me: Peer,
+    layout: &Layout,
+    choice: &DeviceChoice,
+) -> Result<VerbsFabric<Heap>, VerbsBenchError> {
+    let (memory, device) = (Arc::new(Heap::new(layout)), Device::open(choice)?);
+    Ok(VerbsFabric::new(me, layout.clone(), device, Config::default(), memory)?)
+}
+
+/// The numbers of the next messages of a course.
+fn take_numbers(next: &mut u64, iterations: u32) -> Range<u64> {
+    let first = *next;
+    *next += u64::from(iterations);
+    first..*next
 }
 
 /// Connects each fabric with all others; no member is admitted yet.
@@ -113,9 +133,8 @@ impl Circle {
         iterations: u32,
         pins: &Pins,
     ) -> Result<Samples, VerbsBenchError> {
-        let first = self.next[0];
-        self.next[0] += u64::from(iterations);
-        pins.over_both(|| course(&mut self.members, bytes, first..self.next[0]))?
+        let numbers = take_numbers(&mut self.next[0], iterations);
+        pins.over_both(|| course(&mut self.members, bytes, numbers))?
     }
 
     /// The same with two writes and two reads alone; the samples are nanoseconds from the first
@@ -126,9 +145,8 @@ impl Circle {
         iterations: u32,
         pins: &Pins,
     ) -> Result<Samples, VerbsBenchError> {
-        let first = self.next[1];
-        self.next[1] += u64::from(iterations);
-        pins.over_both(|| course(&mut self.bares, bytes, first..self.next[1]))?
+        let numbers = take_numbers(&mut self.next[1], iterations);
+        pins.over_both(|| course(&mut self.bares, bytes, numbers))?
     }
 
     /// Sends `iterations` messages to the group, one at a time; the samples are nanoseconds from
@@ -139,9 +157,8 @@ impl Circle {
         iterations: u32,
         pins: &Pins,
     ) -> Result<Samples, VerbsBenchError> {
-        let first = self.next[2];
-        self.next[2] += u64::from(iterations);
-        pins.over_both(|| course(&mut self.trees, bytes, first..self.next[2]))?
+        let numbers = take_numbers(&mut self.next[2], iterations);
+        pins.over_both(|| course(&mut self.trees, bytes, numbers))?
     }
 }
 
@@ -150,7 +167,7 @@ impl Circle {
 fn course<P: Party>(
     parties: &mut [P],
     bytes: u32,
-    numbers: std::ops::Range<u64>,
+    numbers: Range<u64>,
 ) -> Result<Samples, VerbsBenchError> {
     let board = Board::default();
     let Some((origin, others)) = parties.split_first_mut() else {
@@ -185,7 +202,7 @@ fn lead(
     origin: &mut impl Party,
     board: &Board,
     bytes: u32,
-    numbers: std::ops::Range<u64>,
+    numbers: Range<u64>,
 ) -> Result<Samples, VerbsBenchError> {
     let (mut samples, mut vigil) = (Samples::default(), Vigil::new(YIELD_EVERY));
     for number in numbers {
@@ -210,7 +227,7 @@ fn follow(
     party: &mut impl Party,
     board: &Board,
     place: usize,
-    (bytes, numbers): (u32, std::ops::Range<u64>),
+    (bytes, numbers): (u32, Range<u64>),
 ) -> Result<(), VerbsBenchError> {
     let mut vigil = Vigil::new(YIELD_EVERY);
     for number in numbers {

@@ -1,17 +1,15 @@
 //! One of three that do what a broadcast cannot do without: the origin writes to both others, and
 //! each of them reads from the other once it sees that.
 
-use std::sync::Arc;
-
 use weft_core::fabric::{
     Access, At, Completion, CompletionFlags, Fabric, Layout, LayoutError, Memory, Op, Region,
     RegionSpec, Work, WorkId,
 };
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::neb::SIGNAL_EVERY;
-use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
+use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
-use super::{ORIGIN, PEERS, Party, connect, others};
+use super::{ORIGIN, PEERS, Party, connect, fabric, others};
 use crate::verbs::end::{INCARNATION, Vigil};
 use crate::verbs::error::VerbsBenchError;
 use crate::verbs::subject::Subject;
@@ -48,10 +46,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Bare>, VerbsBenchError> {
     let layout = layout().map_err(|_| VerbsBenchError::OutOfStep("no layout"))?;
     let mut bares = Vec::new();
     for me in PEERS {
-        let memory = Arc::new(Heap::new(&layout));
-        let device = Device::open(choice)?;
-        let fabric = VerbsFabric::new(me, layout.clone(), device, Config::default(), memory)?;
-        bares.push(Bare { fabric, me, reading: None });
+        bares.push(Bare { fabric: fabric(me, &layout, choice)?, me, reading: None });
     }
     connect(&mut bares, |bare| &mut bare.fabric)?;
     for bare in &mut bares {

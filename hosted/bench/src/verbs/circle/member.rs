@@ -1,12 +1,10 @@
 //! One of three that broadcast.
 
-use std::sync::Arc;
-
 use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
 use weft_core::neb::{BroadcastError, Neb};
-use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
+use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
-use super::{ORIGIN, PEERS, Party, admit_all, connect};
+use super::{ORIGIN, PEERS, Party, admit_all, connect, fabric};
 use crate::parcel;
 use crate::verbs::end::{INCARNATION, Vigil, check};
 use crate::verbs::error::VerbsBenchError;
@@ -30,10 +28,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError>
     let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
     let mut members = Vec::new();
     for me in PEERS {
-        let memory = Arc::new(Heap::new(plan.layout()));
-        let device = Device::open(choice)?;
-        let layout = plan.layout().clone();
-        let fabric = VerbsFabric::new(me, layout, device, Config::default(), memory)?;
+        let fabric = fabric(me, plan.layout(), choice)?;
         let endpoint = Box::new(Endpoint::new(fabric, &plan, INCARNATION));
         members.push(Member { endpoint, payload: vec![0; Subject::MESSAGE_MAX] });
     }

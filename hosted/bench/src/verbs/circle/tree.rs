@@ -1,13 +1,11 @@
 //! One of three of a group: messages longer than a block travel along its tree.
 
-use std::sync::Arc;
-
 use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Memory};
 use weft_core::group::{Chunk, Delivery, GroupId};
-use weft_driver::{Config, Device, DeviceChoice, Heap, VerbsFabric};
+use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
-use super::{ORIGIN, PEERS, Party, admit_all, connect};
+use super::{ORIGIN, PEERS, Party, YIELD_EVERY, admit_all, connect, fabric};
 use crate::parcel::mark;
 use crate::verbs::end::{INCARNATION, Vigil, check};
 use crate::verbs::error::VerbsBenchError;
@@ -17,6 +15,7 @@ use weft::cluster::{self, Cluster, FabricKind};
 use weft::node::{NodeGroups, PlainEndpoint};
 
 const ALL: GroupId = GroupId(0);
+const NO_GROUP: VerbsBenchError = VerbsBenchError::OutOfStep("a plan without a group");
 const REFUSED: VerbsBenchError =
     VerbsBenchError::OutOfStep("the group refused a message for which it has room");
 
@@ -37,15 +36,11 @@ fn plan() -> Option<Plan> {
 
 /// All of them, connected, and the group open.
 pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<TreeMember>, VerbsBenchError> {
-    const NO_PLAN: VerbsBenchError = VerbsBenchError::OutOfStep("no plan");
-    let plan = plan().ok_or(NO_PLAN)?;
-    let (config, at) = plan.groups().ok_or(NO_PLAN)?;
+    let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
+    let (config, at) = plan.groups().ok_or(NO_GROUP)?;
     let mut members = Vec::new();
     for me in PEERS {
-        let memory = Arc::new(Heap::new(plan.layout()));
-        let device = Device::open(choice)?;
-        let layout = plan.layout().clone();
-        let fabric = VerbsFabric::new(me, layout, device, Config::default(), memory)?;
+        let fabric = fabric(me, plan.layout(), choice)?;
         let mut endpoint = Box::new(PlainEndpoint::new(fabric, &plan, INCARNATION));
         let fabric = endpoint.fabric();
         let mut groups = Box::new(NodeGroups::new(fabric, config, at, INCARNATION));
@@ -62,7 +57,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<TreeMember>, VerbsBenchEr
     }
     connect(&mut members, |member| member.endpoint.fabric())?;
     admit_all(&mut members, |member, peer| member.endpoint.admit(peer, INCARNATION).is_ok())?;
-    let mut vigil = Vigil::new(super::YIELD_EVERY);
+    let mut vigil = Vigil::new(YIELD_EVERY);
     vigil.begin(PATIENCE);
     let mut is_open = false;
     while !is_open {
@@ -80,7 +75,7 @@ type Parts<'a> = (&'a mut NodeGroups, &'a mut VerbsFabric<Heap>);
 
 impl TreeMember {
     fn groups(&mut self) -> Result<Parts<'_>, VerbsBenchError> {
-        self.endpoint.groups().ok_or(VerbsBenchError::OutOfStep("a plan without a group"))
+        self.endpoint.groups().ok_or(NO_GROUP)
     }
 
     fn poll(&mut self, vigil: &Vigil) -> Result<(), VerbsBenchError> {
@@ -90,8 +85,7 @@ impl TreeMember {
 
     /// Writes the next block, if the window has room for it; how many bytes.
     fn write(&mut self, from: usize) -> Result<usize, VerbsBenchError> {
-        let (groups, fabric) =
-            self.endpoint.groups().ok_or(VerbsBenchError::OutOfStep("a plan without a group"))?;
+        let (groups, fabric) = self.endpoint.groups().ok_or(NO_GROUP)?;
         let Some((at, len)) = groups.space(fabric, ALL) else { return Ok(0) };
         let block = &self.payload[from..from + len as usize];
         fabric.memory().copy_in(at.region, at.offset, block);
