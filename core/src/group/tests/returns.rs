@@ -235,3 +235,15 @@ fn an_epoch_has_begun_once_it_has_opened_the_group() {
     assert!(has_begun(4, 3), "a later incarnation of it");
     assert!(!has_begun(5, 5), "the next");
 }
+
+/// A program may ask for a group long after a decision.
+#[test]
+fn a_group_that_is_opened_after_a_removal_is_without_the_removed_member() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut member = start(&net, (config, regions), 1, 0);
+    remove(&mut member, 2, 1);
+    let (fabric, mut groups) = member;
+    groups.open(&fabric, WORLD, &ALL).unwrap();
+    assert!(!groups.live(WORLD).contains(Peer(2)));
+    assert!([0, 1, 3].map(Peer).iter().all(|peer| groups.live(WORLD).contains(*peer)));
+}
