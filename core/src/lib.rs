@@ -59,8 +59,8 @@
 //!
 //! `defmt` or `log` carry transition and reject messages (`defmt` wins when both are
 //! on); `conformance` compiles the suite; `signed` compiles the signed form of [`neb`], and
-//! `signed-tables` adds tables of 30 KiB with which it signs several times as fast; `mutants` is for
-//! proving the tests, never for a shipped build: see [`mutant`].
+//! `signed-tables` adds tables of 30 KiB with which it signs several times as fast; `mutants` is
+//! for proving the tests, never for a shipped build: see [`mutant`].
 #![no_std]
 #![forbid(unsafe_code)]
 
