@@ -64,7 +64,8 @@ impl Etcd {
         assert!(self.run(), "it ran before");
     }
 
-    /// Starts the server, and waits until it is healthy: before, it takes calls and does not answer.
+    /// Starts the server, and waits until it is healthy: before that it accepts connections and
+    /// does not answer.
     fn run(&mut self) -> bool {
         let [client, peer] = self.ports.map(|port| format!("http://127.0.0.1:{port}"));
         let started = Command::new("etcd")
