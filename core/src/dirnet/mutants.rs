@@ -60,6 +60,8 @@ mutants! {
     UNHEARD_MANAGERS_STAY = "unheard-managers-stay", "X-9: a manager that is deaf is followed";
     HALF_HEARD_MANAGERS_STAY = "half-heard-managers-stay", "X-9: whom too few hear is followed";
     THE_PASSED_ARE_DEAD = "the-passed-are-dead", "X-9: a candidate that answers counts as alive";
+    DEAFNESS_OUTLIVES_TERMS = "deafness-outlives-terms", "X-9: each term judges its manager";
+    ECHOES_OF_ANY_TERM = "echoes-of-any-term", "X-9: an echo is of the present term";
     UNHEARD_MANAGERS_ISOLATE = "unheard-managers-isolate", "X-9: who is not heard isolates none";
     THE_DEAF_BEGIN = "the-deaf-begin", "X-9: a node that starts and hears none claims no term";
     CLAIMANTS_LEARN_NO_REMOVAL = "claimants-learn-no-removal", "X-9: who asks learns the removals";

@@ -136,6 +136,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::Duplicate);
         }
         fellow.beat = beat.sequence;
+        if crate::dirnet::ECHOES_OF_ANY_TERM.is_planted() {
+            self.note_echo(now, from, beat);
+        }
         self.note_alive(now, from);
         self.settle_term(now, from, beat.term)?;
         self.note_echo(now, from, beat);

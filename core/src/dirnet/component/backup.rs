@@ -364,7 +364,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn follow(&mut self, now: Instant) {
         let manager = self.term.claimant;
         self.state = State::Backup(Succession::default());
-        self.forget_deafness();
+        if !crate::dirnet::DEAFNESS_OUTLIVES_TERMS.is_planted() {
+            self.forget_deafness();
+        }
         self.is_unheard_told = false;
         self.tell(News::Follows(manager));
         for node in self.config.others().iter() {

@@ -70,6 +70,8 @@ scenarios! {
         x9_a_frame_from_before_the_end_of_its_sender_disproves_no_report
         x9_an_alarm_that_reports_no_end_is_no_loss
         x8_an_answer_to_another_probe_is_none
+        x9_an_echo_from_an_earlier_term_is_none
+        x9_a_manager_that_claims_again_is_not_deaf_as_before
         g5_an_alarm_about_another_incarnation_is_none;
     succeed:
         g1_the_managers_death_is_noticed_and_it_is_followed

@@ -3,6 +3,7 @@
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
 use crate::ids::{Incarnation, Rank};
+use crate::time::Instant;
 
 fn incarnation(boot: u32, generation: u32) -> ComponentIncarnation {
     ComponentIncarnation { boot: Incarnation(boot), generation }
@@ -206,6 +207,60 @@ pub(in crate::dirnet) fn x9_an_alarm_that_reports_no_end_is_no_loss() {
     net.input(1, |it, now| it.handle_gone(now, Rank(0)));
     net.run(5_000);
     assert_eq!(net.rules(1, Verdict::TookOver), []);
+}
+
+/// Heartbeat of node `from` that follows `term`.
+fn beat(net: &Net, from: u16, term: Term) -> Beat {
+    let incarnation = net.component(from).incarnation();
+    Beat { term, incarnation, sequence: 1_000_000, digest: 0, echo: 0, is_heard: true }
+}
+
+/// The manager is not heard any more. A heartbeat of node 1 was delayed, which echoes what the
+/// manager sent in the present term and follows the one before.
+#[test]
+pub(in crate::dirnet) fn x9_an_echo_from_an_earlier_term_is_none() {
+    let mut net = Net::settled(3);
+    net.run(100);
+    let sent = net.log.iter().filter_map(|(_, at, output)| match output {
+        Output::Beat { beat, .. } if *at == 0 => Some(beat.sequence),
+        _ => None,
+    });
+    let echo = sent.max().expect("the manager sends heartbeats");
+    net.cut_off(0);
+    net.run_while(5_000, |net| !net.component(0).is_heard(Instant(net.now)));
+    let term = net.component(0).term();
+    let late = Beat { echo, ..beat(&net, 1, Term { epoch: term.epoch - 1, ..term }) };
+    let heard = net.input(0, |it, now| it.handle_heartbeat(now, Rank(1), &late));
+    assert_eq!(heard, Err(Reject::OldTerm));
+    assert!(!net.component(0).is_heard(Instant(net.now)));
+}
+
+/// Too few members hear the manager, node 1 succeeds it, and it claims again: its frames show that
+/// it lives before its first heartbeat comes.
+#[test]
+pub(in crate::dirnet) fn x9_a_manager_that_claims_again_is_not_deaf_as_before() {
+    let mut net = Net::new(3);
+    net.min_alive = 2;
+    net.boot_all();
+    net.run(1_000);
+    net.cut_off(2);
+    let term = net.component(2).term();
+    let unheard = Beat { is_heard: false, ..beat(&net, 0, term) };
+    assert_eq!(net.input(2, |it, now| it.handle_heartbeat(now, Rank(0), &unheard)), Ok(()));
+    for (after, claimant) in [(1, 1), (2, 0)] {
+        let term = Term { epoch: term.epoch + after, claimant: Rank(claimant) };
+        let claim = Frame { term, ..net.frame(claimant, Message::Nmi) };
+        assert_eq!(net.deliver(2, claim), Ok(()));
+    }
+    let term = net.component(2).term();
+    assert_eq!(term.claimant, Rank(0));
+    let receive = timing().receive.0 / MS;
+    net.run(receive - 1);
+    let sign = Frame { term, ..net.frame(0, Message::Enia) };
+    assert_eq!(net.deliver(2, sign), Ok(()));
+    net.log.clear();
+    net.run(receive - 1);
+    assert_eq!(net.reported(News::Suspected(Rank(0))), 0);
 }
 
 /// A component that has ended answered an earlier probe, and its answer was delayed.

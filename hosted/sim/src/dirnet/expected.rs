@@ -78,6 +78,8 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/unheard-managers-stay", RARE),
     scripted("dirnet/half-heard-managers-stay", RARE),
     scripted("dirnet/the-passed-are-dead", RARE),
+    scripted("dirnet/deafness-outlives-terms", RARE),
+    scripted("dirnet/echoes-of-any-term", RARE),
     scripted("dirnet/unheard-managers-isolate", RARE),
     scripted("dirnet/the-deaf-begin", RARE),
     scripted("dirnet/claimants-learn-no-removal", RARE),
