@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde::Serialize;
 use weft_core::fabric::{FenceError, Layout};
 use weft_core::ids::{Incarnation, Peer};
 
@@ -41,10 +42,16 @@ pub(super) struct Crew {
 
 #[derive(Debug)]
 struct Writer {
-    peer: Peer,
     memory: NodeMemory,
+    worker: Worker,
+}
+
+/// A process that takes part, as the one that has started it holds it.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) peer: Peer,
     spawned: Spawned,
-    /// Closed to end the writer.
+    /// Closed to end the process.
     socket: Option<Socket>,
 }
 
@@ -57,12 +64,12 @@ impl Crew {
         let shared = Lines::segment()?;
         let writers = (1..=cell.writers).map(|rank| Writer::start(Peer(rank), layout));
         let writers = writers.collect::<Result<Vec<_>, _>>()?;
-        let guarded = writers.iter().map(|w| Ok((w.peer, w.spawned.pidfd.try_clone()?)));
-        let guarded = guarded.collect::<Result<Vec<_>, BenchError>>()?;
+        let guarded = writers.iter().map(|writer| writer.worker.guarded());
+        let guarded = guarded.collect::<Result<Vec<_>, _>>()?;
         let mut seat = take_seat(&plan, OWNER, &memory.grant_owner()?, wait, guarded)?;
         for writer in &writers {
             let word = ToWriter::Start {
-                rank: writer.peer.0,
+                rank: writer.worker.peer.0,
                 writers: cell.writers,
                 bytes: cell.bytes,
                 wait: wait.into(),
@@ -70,10 +77,10 @@ impl Crew {
             writer.greet(&word, layout, &memory, &shared)?;
         }
         for writer in &writers {
-            writer.await_ready()?;
+            writer.worker.await_ready()?;
             let grant = writer.memory.grant(layout, OWNER)?;
-            let process = writer.spawned.pidfd.try_clone()?;
-            meet(&mut seat, layout, writer.peer, &grant, Some(process))?;
+            let (peer, process) = writer.worker.guarded()?;
+            meet(&mut seat, layout, peer, &grant, Some(process))?;
         }
         Ok(Self { seat, lines: Lines::map(shared.writable_fd())?, writers })
     }
@@ -87,11 +94,11 @@ impl Crew {
     ) -> Result<(), BenchError> {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let word = ToWriter::Run { phase, millis };
-        self.writers.iter().try_for_each(|writer| writer.send(&word, &[]))?;
+        self.writers.iter().try_for_each(|writer| writer.worker.send(&word, &[]))?;
         self.seat.vigil.begin(span + PATIENCE);
         // Whatever the owner stumbled over, a writer that is dead is why.
         measure(&mut self.seat, &self.lines).map_err(|error| {
-            let lost = self.writers.iter().find_map(Writer::lost);
+            let lost = self.writers.iter().find_map(|writer| writer.worker.lost());
             lost.unwrap_or(error)
         })
     }
@@ -100,15 +107,7 @@ impl Crew {
 impl Writer {
     fn start(peer: Peer, layout: &Layout) -> Result<Self, BenchError> {
         let memory = NodeMemory::create(&format!("weft-bench-{peer}"), layout)?;
-        let (ours, theirs) = Socket::pair()?;
-        let spawn = Spawn::own_program().args(["bench", "writer"]).stdin(Stdio::null());
-        let spawn = spawn.stdout(Stdio::null()).inherit(SOCKET_FD, theirs.into());
-        Ok(Self { peer, memory, spawned: spawn.start()?, socket: Some(ours) })
-    }
-
-    fn send(&self, word: &ToWriter, fds: &[BorrowedFd<'_>]) -> Result<(), BenchError> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        socket.send(word, fds, PATIENCE).map_err(|error| self.lost().unwrap_or(error.into()))
+        Ok(Self { memory, worker: Worker::start(peer, "writer")? })
     }
 
     fn greet(
@@ -118,15 +117,40 @@ impl Writer {
         owner: &NodeMemory,
         lines: &Segment,
     ) -> Result<(), BenchError> {
-        let (own, owners) = (self.memory.grant_owner()?, owner.grant(layout, self.peer)?);
+        let own = self.memory.grant_owner()?;
+        let owners = owner.grant(layout, self.worker.peer)?;
         let process = Pidfd::of_self()?;
         let mut fds: Vec<BorrowedFd<'_>> = own.borrow();
         fds.extend(owners.borrow());
         fds.extend([lines.writable_fd(), process.as_fd()]);
-        self.send(word, &fds)
+        self.worker.send(word, &fds)
+    }
+}
+
+impl Worker {
+    /// Starts `weft bench COMMAND` for `peer`, with a socket to this process.
+    pub(super) fn start(peer: Peer, command: &str) -> Result<Self, BenchError> {
+        let (ours, theirs) = Socket::pair()?;
+        let spawn = Spawn::own_program().args(["bench", command]).stdin(Stdio::null());
+        let spawn = spawn.stdout(Stdio::null()).inherit(SOCKET_FD, theirs.into());
+        Ok(Self { peer, spawned: spawn.start()?, socket: Some(ours) })
     }
 
-    fn await_ready(&self) -> Result<(), BenchError> {
+    /// Its peer and its process, to watch while one waits for it.
+    pub(super) fn guarded(&self) -> Result<(Peer, Pidfd), BenchError> {
+        Ok((self.peer, self.spawned.pidfd.try_clone()?))
+    }
+
+    pub(super) fn send(
+        &self,
+        word: &impl Serialize,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), BenchError> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        socket.send(word, fds, PATIENCE).map_err(|error| self.lost().unwrap_or(error.into()))
+    }
+
+    pub(super) fn await_ready(&self) -> Result<(), BenchError> {
         let Some(socket) = &self.socket else { return Ok(()) };
         match socket.recv(PATIENCE) {
             Ok((FromWriter::Ready, _)) => Ok(()),
@@ -137,19 +161,19 @@ impl Writer {
         }
     }
 
-    /// That it has died, and its last words; nothing while it lives.
-    fn lost(&self) -> Option<BenchError> {
-        let dead = self.spawned.pidfd.wait_dead(LAST_WORDS).ok()? == Liveness::Dead;
+    /// Its last words, or that it has died; nothing while it lives.
+    pub(super) fn lost(&self) -> Option<BenchError> {
+        let is_dead = self.spawned.pidfd.wait_dead(LAST_WORDS).ok()? == Liveness::Dead;
         let words = match self.socket.as_ref()?.try_recv() {
-            Ok(Some((FromWriter::Failed { words }, _))) => Some(words),
-            Ok(Some((FromWriter::Ready, _)) | None) | Err(_) => None,
+            Ok(Some((FromWriter::Failed { words }, _))) => words,
+            Ok(Some((FromWriter::Ready, _)) | None) | Err(_) if !is_dead => return None,
+            Ok(Some((FromWriter::Ready, _)) | None) | Err(_) => "it was killed".to_owned(),
         };
-        let words = words.unwrap_or_else(|| "it was killed".to_owned());
-        dead.then_some(BenchError::WriterLost { writer: self.peer, words })
+        Some(BenchError::WriterLost { writer: self.peer, words })
     }
 }
 
-impl Drop for Writer {
+impl Drop for Worker {
     fn drop(&mut self) {
         self.socket = None;
         self.spawned.end(END_TIMEOUT);

@@ -146,11 +146,11 @@ fn fmt_group(rank: u16, why: &GroupRefused, f: &mut fmt::Formatter<'_>) -> fmt::
             [] => f.write_str("the cluster file has no groups"),
             groups => {
                 let groups = groups.join(", ");
-                write!(f, "the cluster file has no group of that name: its groups are {groups}")
+                write!(f, "the cluster file has no such group: its groups are {groups}")
             }
         },
         GroupRefused::NotAMember { rank, members } => {
-            write!(f, "node {rank} is no member of the group: its members are {members:?}")
+            write!(f, "node {rank} is not a member of the group: its members are {members:?}")
         }
         GroupRefused::Opening => {
             write!(f, "not all members of the group have joined node {rank} in time")
@@ -190,10 +190,14 @@ impl GroupRefused {
 
     fn cure(&self) -> String {
         match self {
-            Self::Unknown { .. } => {
-                "name one with `--group`; `group.count = 1` in the cluster file makes \"all\", and \
-                 `[[groups]]` names others"
-                    .to_owned()
+            Self::Unknown { groups } => {
+                let make = "`group.count = 1` in the cluster file makes \"all\", and `[[groups]]` \
+                            names others";
+                if groups.is_empty() {
+                    make.to_owned()
+                } else {
+                    format!("name one of them; {make}")
+                }
             }
             Self::NotAMember { .. } => "name one of the members".to_owned(),
             Self::Opening => "run `weft status` to see which nodes run".to_owned(),

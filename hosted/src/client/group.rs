@@ -20,6 +20,18 @@ use crate::node::control::{
 use crate::shm::{ReadOnlyMapping, SealedDraft, SegmentError};
 
 impl Client {
+    /// Waits until the node takes part in `group`: one that has come back does once a client asks,
+    /// and all members that are live count it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn group_open(&mut self, group: &str, timeout: Duration) -> Result<(), ClientError> {
+        match self.ask_group(group, &GroupWant::Open, &[], timeout)? {
+            (GroupOutcome::Open, _) => Ok(()),
+            (other, _) => Err(self.out_of_place(&Outcome::Group(other))),
+        }
+    }
+
     /// Enters the next barrier of `group` for the node, and waits until all live members have; its
     /// number, from 1. An entry stands, also past `timeout`.
     ///

@@ -11,7 +11,7 @@ use super::limit::LimitError;
 use super::name::ClusterNameError;
 use super::task::TaskNameError;
 use super::timing::TimingError;
-use super::{Cluster, key};
+use super::{Cluster, explained, key};
 use crate::explain::{Code, Explain};
 use crate::words::WordError;
 
@@ -238,14 +238,14 @@ impl Explain for ClusterError {
                 "name a TOML file that describes a cluster".to_owned()
             }
             Self::Syntax { .. } => "correct the TOML at this line".to_owned(),
-            Self::Missing { key, .. } if *key == key::NAME => {
-                "add a line such as: name = \"weft\"".to_owned()
-            }
-            Self::Missing { key, .. } if *key == key::NODES.path => {
-                "add a line such as: nodes = 4".to_owned()
-            }
             Self::Missing { key, .. } => {
-                format!("add a line such as: {} = \"sleep\"", key::leaf(key))
+                let explained = explained::one(key).ok();
+                match explained.and_then(|it| it.default.or(it.example)) {
+                    Some(value) => {
+                        format!("add a line such as: {} = {value}", key::leaf(key))
+                    }
+                    None => format!("add it; `weft config explain {key}` says what it may be"),
+                }
             }
             Self::Unknown { suggestion: Some(suggestion), .. } => {
                 format!("write {suggestion} if that is what you mean")

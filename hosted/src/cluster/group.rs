@@ -125,7 +125,10 @@ impl Group {
         if name.parse::<ClusterName>().is_err() {
             return Err(Limit::Name.refuse(key::GROUPS_NAME, format!("{name:?}")));
         }
-        if name == Self::ALL || earlier.iter().any(|other| other.name == *name) {
+        if name == Self::ALL {
+            return Err(Limit::OwnName.refuse(key::GROUPS_NAME, format!("{name:?}")));
+        }
+        if earlier.iter().any(|other| other.name == *name) {
             return Err(Limit::Once.refuse(key::GROUPS_NAME, format!("{name:?}")));
         }
         let limit = Limit::Range { min: 0, max: nodes.saturating_sub(1) as u64 };
@@ -135,8 +138,9 @@ impl Group {
                 return Err(Limit::Once.refuse(key::GROUPS_MEMBERS, rank.to_string()));
             }
         }
-        let count = key::GROUPS_MEMBERS_COUNT;
-        count.limit.admit(count.path, members.len() as u64)?;
+        let (count, len) = (key::GROUPS_MEMBERS_COUNT, members.len());
+        let admitted = count.limit.admit(count.path, len as u64);
+        admitted.map_err(|_| count.limit.refuse(count.path, format!("a list of {len}")))?;
         self.check_places(nodes)
     }
 

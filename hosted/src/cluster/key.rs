@@ -138,7 +138,7 @@ pub(super) const GROUPS: Key =
 /// How many `groups.members` there may be.
 pub(super) const GROUPS_MEMBERS_COUNT: Key = Key::new(
     GROUPS_MEMBERS,
-    Limit::Reasoned { min: 2, max: Cluster::NODES_MAX as u64, why: "a group has so many members" },
+    Limit::Reasoned { min: 2, max: Cluster::NODES_MAX as u64, why: "the number of members" },
 );
 pub(super) const RENDEZVOUS_POOL_MIB: Key =
     Key::new("rendezvous.pool_mib", Limit::Range { min: 0, max: 4095 });

@@ -50,6 +50,8 @@ pub enum Limit {
     Name,
     /// Anything that was not given before.
     Once,
+    /// A name that no group has without being named.
+    OwnName,
     /// A variable of the environment.
     Variable,
     /// A program and its arguments.
@@ -111,6 +113,7 @@ impl Limit {
             | Self::Etcd
             | Self::Name
             | Self::Once
+            | Self::OwnName
             | Self::Variable
             | Self::Words { .. }
             | Self::Bytes { .. }
@@ -149,6 +152,9 @@ impl fmt::Display for Limit {
                 write!(f, "1 to {max} characters of a-z 0-9 _ -, the first a letter or a digit")
             }
             Self::Once => f.write_str("given once only"),
+            Self::OwnName => {
+                f.write_str("another name: group.count = 1 makes the group of all nodes, \"all\"")
+            }
             Self::Variable => f.write_str("NAME=VALUE"),
             Self::Words { max } => write!(f, "a program and its arguments, 1 to {max} words"),
             Self::Bytes { max } => {

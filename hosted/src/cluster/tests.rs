@@ -707,7 +707,12 @@ fn gt5_a_group_that_cannot_be_opened_is_refused_with_its_line() {
             "groups.name is \"Pair\", but must be 1 to 32 characters of a-z 0-9 _ -, the first a \
              letter or a digit",
         ),
-        (&[("all", "[0, 1]")], 4, "groups.name is \"all\", but must be given once only"),
+        (
+            &[("all", "[0, 1]")],
+            4,
+            "groups.name is \"all\", but must be another name: group.count = 1 makes the group of \
+             all nodes, \"all\"",
+        ),
         (
             &[("a", "[0, 1]"), ("a", "[0, 1]")],
             7,
@@ -716,7 +721,7 @@ fn gt5_a_group_that_cannot_be_opened_is_refused_with_its_line() {
         (
             &[("a", "[0]")],
             5,
-            "groups.members is 1, but must be 2 to 32: a group has so many members",
+            "groups.members is a list of 1, but must be 2 to 32: the number of members",
         ),
         (&[("a", "[0, 4]")], 5, "groups.members is 4, but must be 0 to 3"),
         (&[("a", "[0, 0]")], 5, "groups.members is 0, but must be given once only"),

@@ -3,8 +3,7 @@
 //! The root makes the memory of all, and hands each what a supervisor hands its component: its own
 //! memory, and what it may reach of every other. A member ends with its socket.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::Stdio;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,19 +13,16 @@ use weft_core::ids::Peer;
 use super::board::GroupBoard;
 use super::member::GroupMember;
 use super::{Setting, wait};
+use crate::crew::Worker;
 use crate::error::BenchError;
 use crate::host;
 use crate::phase::{FromWriter, PATIENCE, SOCKET_FD};
 use weft::packet::{PacketError, Socket};
-use weft::process::{Liveness, Pidfd, Spawn, Spawned, adopt_inherited};
+use weft::process::{Pidfd, adopt_inherited};
 use weft::shm::{Grant, NodeMemory, Segment};
 
 /// How long the root may measure behind the last word.
 const WORD_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a member may take to end when its socket has closed.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a member that has failed may take to die.
-const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// To a member's process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,15 +35,7 @@ enum ToMember {
 
 /// The processes of all members but the root.
 #[derive(Debug)]
-pub(super) struct Others(Vec<Other>);
-
-#[derive(Debug)]
-struct Other {
-    peer: Peer,
-    spawned: Spawned,
-    /// Closed to end it.
-    socket: Option<Socket>,
-}
+pub(super) struct Others(Vec<Worker>);
 
 impl Others {
     /// Starts them over `memory`; returns once each takes part.
@@ -57,85 +45,42 @@ impl Others {
         memory: &[NodeMemory],
         board: &Segment,
     ) -> Result<Self, BenchError> {
-        let others = (1..setting.members).map(|peer| Other::start(Peer(peer)));
+        let others = (1..setting.members).map(|peer| Worker::start(Peer(peer), "group-member"));
         let others = Self(others.collect::<Result<_, _>>()?);
         for other in &others.0 {
-            other.greet(setting, plan, memory, board)?;
+            greet(other, setting, plan, memory, board)?;
         }
-        others.0.iter().try_for_each(Other::await_ready)?;
+        others.0.iter().try_for_each(Worker::await_ready)?;
         Ok(others)
     }
 
     /// What the root watches while it waits.
     pub(super) fn guarded(&self) -> Result<Vec<(Peer, Pidfd)>, BenchError> {
-        self.0.iter().map(|it| Ok((it.peer, it.spawned.pidfd.try_clone()?))).collect()
+        self.0.iter().map(Worker::guarded).collect()
     }
 
     /// Why one of them has ended, if one has.
     pub(super) fn lost(&self) -> Option<BenchError> {
-        self.0.iter().find_map(Other::lost)
+        self.0.iter().find_map(Worker::lost)
     }
 }
 
-impl Other {
-    fn start(peer: Peer) -> Result<Self, BenchError> {
-        let (ours, theirs) = Socket::pair()?;
-        let spawn = Spawn::own_program().args(["bench", "group-member"]).stdin(Stdio::null());
-        let spawn = spawn.stdout(Stdio::null()).inherit(SOCKET_FD, theirs.into());
-        Ok(Self { peer, spawned: spawn.start()?, socket: Some(ours) })
+fn greet(
+    other: &Worker,
+    setting: &Setting,
+    plan: &Plan,
+    memory: &[NodeMemory],
+    board: &Segment,
+) -> Result<(), BenchError> {
+    let (own, process) = (memory[other.peer.index()].grant_owner()?, Pidfd::of_self()?);
+    let mut fds = own.borrow();
+    fds.extend([board.writable_fd(), process.as_fd()]);
+    other.send(&ToMember::Start { me: other.peer.0, setting: *setting }, &fds)?;
+    for (peer, theirs) in (0..).zip(memory).filter(|(peer, _)| *peer != other.peer.0) {
+        let grant = theirs.grant(plan.layout(), other.peer)?;
+        other.send(&ToMember::Peer { peer }, &grant.borrow())?;
     }
-
-    fn send(&self, word: &ToMember, fds: &[BorrowedFd<'_>]) -> Result<(), BenchError> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        socket.send(word, fds, PATIENCE).map_err(|error| self.lost().unwrap_or(error.into()))
-    }
-
-    fn greet(
-        &self,
-        setting: &Setting,
-        plan: &Plan,
-        memory: &[NodeMemory],
-        board: &Segment,
-    ) -> Result<(), BenchError> {
-        let (own, process) = (memory[self.peer.index()].grant_owner()?, Pidfd::of_self()?);
-        let mut fds = own.borrow();
-        fds.extend([board.writable_fd(), process.as_fd()]);
-        self.send(&ToMember::Start { me: self.peer.0, setting: *setting }, &fds)?;
-        for (peer, theirs) in (0..).zip(memory).filter(|(peer, _)| *peer != self.peer.0) {
-            let grant = theirs.grant(plan.layout(), self.peer)?;
-            self.send(&ToMember::Peer { peer }, &grant.borrow())?;
-        }
-        Ok(())
-    }
-
-    fn await_ready(&self) -> Result<(), BenchError> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        match socket.recv(PATIENCE) {
-            Ok((FromWriter::Ready, _)) => Ok(()),
-            Ok((FromWriter::Failed { words }, _)) => {
-                Err(BenchError::WriterLost { writer: self.peer, words })
-            }
-            Err(error) => Err(self.lost().unwrap_or(error.into())),
-        }
-    }
-
-    /// Its last words, if it has ended of itself.
-    fn lost(&self) -> Option<BenchError> {
-        let is_dead = self.spawned.pidfd.wait_dead(LAST_WORDS).ok()? == Liveness::Dead;
-        let words = match self.socket.as_ref()?.try_recv() {
-            Ok(Some((FromWriter::Failed { words }, _))) => words,
-            Ok(Some((FromWriter::Ready, _)) | None) | Err(_) if !is_dead => return None,
-            Ok(Some((FromWriter::Ready, _)) | None) | Err(_) => "it was killed".to_owned(),
-        };
-        Some(BenchError::WriterLost { writer: self.peer, words })
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        self.socket = None;
-        self.spawned.end(END_TIMEOUT);
-    }
+    Ok(())
 }
 
 /// Runs the member whose socket was inherited, to the end of the measurement.

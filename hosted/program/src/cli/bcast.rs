@@ -47,8 +47,9 @@ pub(super) struct Arguments {
     topology: Option<String>,
 
     /// The file to broadcast; `-` or nothing for standard input. Standard input and a FIFO are sent
-    /// as data arrives. A message stays in the window until each node has received it.
-    #[arg(value_name = "FILE", conflicts_with = "receive")]
+    /// as data arrives, and any file up to where it ends when that is read: what is appended before
+    /// is sent, too. A message stays in the window until each node has received it.
+    #[arg(value_name = "FILE", conflicts_with_all = ["receive", "node", "origin", "output"])]
     file: Option<PathBuf>,
 
     /// The node that broadcasts.
@@ -60,7 +61,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "node")]
     receive: bool,
 
-    /// The node that receives.
+    /// The node that receives, with `--receive`.
     #[arg(long, value_name = "RANK", requires = "receive")]
     node: Option<u16>,
 

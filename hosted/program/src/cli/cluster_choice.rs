@@ -123,8 +123,12 @@ impl ClusterChoice {
 impl Running {
     /// Connects to one node, with what is left of the patience.
     pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
-        let patience = self.patience.remaining();
-        Client::connect(&self.dir, &self.cluster, rank, patience).map_err(Failure::new)
+        self.try_connect(rank).map_err(Failure::new)
+    }
+
+    /// As [`Self::connect`], where the cause decides what follows.
+    pub(super) fn try_connect(&self, rank: u16) -> Result<Client, ClientError> {
+        Client::connect(&self.dir, &self.cluster, rank, self.patience.remaining())
     }
 
     /// Has one node suffer a fault that outlives its component, or its end.
@@ -199,7 +203,7 @@ pub(super) fn name(text: &str) -> Result<ClusterName, Failure> {
 /// A number of seconds as it was typed.
 pub(super) fn seconds(flag: &str, value: f64) -> Result<Duration, Failure> {
     Duration::try_from_secs_f64(value).map_err(|_| {
-        let cause = format!("{flag} is {value}, which is no length of time");
+        let cause = format!("{flag} is {value}, which is not a valid duration");
         Failure::of(Code::Usage, cause, "give a number of seconds, 0 or more")
     })
 }

@@ -159,7 +159,7 @@ fn unwritable(target: &Path, error: &io::Error) -> Failure {
     let cause = format!("{} cannot be written: {error}", target.display());
     let cure = match error.kind() {
         ErrorKind::FileTooLarge => cure_of_write(error),
-        _ => "give the path of a file that you may write, with room behind it",
+        _ => "give the path of a file that you may write, on a file system with enough free space",
     };
     Failure::of(Code::Output, cause, cure)
 }

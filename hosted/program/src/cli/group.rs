@@ -11,7 +11,8 @@ use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
 use super::output::Output;
 use super::survey::Survey;
-use weft::client::Client;
+use weft::client::{Client, ClientError};
+use weft::clock::Deadline;
 use weft::cluster::NamedGroup;
 use weft::explain::{Code, Explain as _};
 use weft::node::control::{GroupPart, GroupStatus, GroupWindow, RootStatus};
@@ -42,7 +43,7 @@ struct Ls {
 #[derive(Debug, Args)]
 struct Barrier {
     /// The group.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "GROUP")]
     group: String,
 
     /// Enter it for this member only; without it, for all members. An entry stands, also after the
@@ -177,28 +178,61 @@ fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {
     let name = arguments.group.as_str();
     let groups = running.cluster.group.groups(running.cluster.nodes);
     let group = groups.iter().find(|group| group.name == name);
-    let nodes = match (arguments.node, group) {
-        (Some(node), _) => vec![node],
-        // Nodes that have come back take part again from here on; one that is isolated refuses, and
-        // the rest leaves the barrier without it.
-        (None, Some(group)) => group.members.clone(),
-        (None, None) => vec![0],
+    let (nodes, are_all) = match (arguments.node, group) {
+        (Some(node), _) => (vec![node], false),
+        (None, Some(group)) => (group.members.clone(), true),
+        (None, None) => (vec![0], false),
     };
-    let clients = nodes.iter().map(|node| running.connect(*node)).collect::<Result<Vec<_>, _>>()?;
-    let entered: Vec<_> = thread::scope(|scope| {
-        let enter = |mut client: Client| scope.spawn(move || client.group_barrier(name, timeout));
-        let entering: Vec<_> = clients.into_iter().map(enter).collect();
-        entering.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    let deadline = Deadline::after(timeout);
+    let connected = nodes.into_iter().map(|node| (node, running.try_connect(node)));
+    // The others would leave without one that has come back, and is not counted yet.
+    let open = |client: &mut Client| client.group_open(name, deadline.remaining());
+    let members = at_all(connected.collect(), are_all, open)?;
+    let members = members.into_iter().map(|(node, client, ())| (node, Ok(client)));
+    let enter = |client: &mut Client| client.group_barrier(name, deadline.remaining());
+    let passed = at_all(members.collect(), are_all, enter)?;
+    let nodes: Vec<_> = passed.iter().map(|(node, ..)| *node).collect();
+    let number = passed.first().map_or(0, |(.., number)| *number);
+    let object = json!({ "ok": true, "group": name, "nodes": nodes, "barrier": number });
+    output
+        .finish(&object, &format!("barrier {number} of group {name} passed by nodes {nodes:?}\n"));
+    Ok(())
+}
+
+/// A member, its client, and what it answered.
+type Asked<T> = (u16, Client, T);
+
+/// Asks all of `members` at once. Where others decide without one that is not live (`are_all`), its
+/// refusal does not count, unless no other is left.
+fn at_all<T: Send>(
+    members: Vec<(u16, Result<Client, ClientError>)>,
+    are_all: bool,
+    ask: impl Fn(&mut Client) -> Result<T, ClientError> + Sync,
+) -> Result<Vec<Asked<T>>, Failure> {
+    let ask = &ask;
+    let asked: Vec<_> = thread::scope(|scope| {
+        let asking = members.into_iter().map(|(node, client)| {
+            scope.spawn(move || {
+                let mut client = client?;
+                ask(&mut client).map(|answer| (node, client, answer))
+            })
+        });
+        let asking: Vec<_> = asking.collect();
+        asking.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let mut number = 0;
-    for entered in entered {
-        match entered {
-            Ok(left) => number = left,
-            Err(error) if error.code() == Code::Standing && arguments.node.is_none() => {}
+    let (mut answers, mut refusal) = (Vec::new(), None);
+    for asked in asked {
+        let is_not_live = |error: &ClientError| {
+            matches!(error.code(), Code::Standing | Code::Isolated | Code::NodeUnreachable)
+        };
+        match asked {
+            Ok(answer) => answers.push(answer),
+            Err(error) if are_all && is_not_live(&error) => refusal = Some(error),
             Err(error) => return Err(Failure::new(error)),
         }
     }
-    let object = json!({ "ok": true, "group": name, "nodes": nodes, "barrier": number });
-    output.finish(&object, &format!("barrier {number} of group {name} left by nodes {nodes:?}\n"));
-    Ok(())
+    match refusal.filter(|_| answers.is_empty()) {
+        Some(error) => Err(Failure::new(error)),
+        None => Ok(answers),
+    }
 }

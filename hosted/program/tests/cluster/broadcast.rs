@@ -419,7 +419,7 @@ fn wrong_broadcast_commands_are_refused() {
     let refused = bcast("/ --from 0").refused(24, "input_unreadable");
     assert!(refused.starts_with("/ cannot be read: "), "{refused}");
     let refused = bcast("- --from 0 --timeout -1").refused(2, "usage");
-    assert!(refused.contains("-1, which is no length of time"), "{refused}");
+    assert!(refused.contains("-1, which is not a valid duration"), "{refused}");
     bcast("--receive --node 0 --origin 2").refused(15, "node_out_of_range");
     place.weft("neb proof --origin 2 --name t --json").refused(15, "node_out_of_range");
     bcast("--from 2").refused(15, "node_out_of_range");

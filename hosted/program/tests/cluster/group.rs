@@ -74,11 +74,12 @@ fn gt5_a_group_of_some_nodes_has_their_files_and_barriers_alone() {
     for (line, cause) in [
         (
             "bcast --tree --from 1 --group pair",
-            "node 1 is no member of the group: its members are [2, 0]",
+            "node 1 is not a member of the group: its members are [2, 0]",
         ),
-        ("bcast --tree --receive --node 0 --origin 1 --group pair", "node 1 is no member"),
-        ("bcast --tree --from 0", "no group of that name: its groups are pair"),
-        ("group barrier none --node 0", "no group of that name"),
+        ("bcast --tree --receive --node 0 --origin 1 --group pair", "node 1 is not a member"),
+        ("bcast --tree --from 0", "no such group: its groups are pair"),
+        ("group barrier none --node 0", "no such group: its groups are pair"),
+        ("bcast --tree g.toml --node 0", "cannot be used with '--node <RANK>'"),
     ] {
         let refused = place.weft(&format!("{line} --name t --json")).refused(2, "usage");
         assert!(refused.contains(cause), "{refused}");
@@ -160,6 +161,29 @@ fn gt16_a_root_that_is_lost_in_the_middle_leaves_all_survivors_the_same_part() {
         assert_eq!(heard["sha256"], digest(&FILE.repeat(20)), "{heard}");
     }
     assert_eq!(place.weft("group barrier all --name t --json").object()["barrier"], 1);
+}
+
+#[test]
+fn gt20_a_member_that_has_come_back_is_waited_for_and_an_isolated_one_is_not() {
+    let place = Place::new();
+    let pair = "[[groups]]\nname = \"pair\"\nmembers = [0, 2]\n";
+    let (_up, _nodes) = up(&place, 3, pair);
+    let pass = |number: u64, nodes: &[u16]| {
+        let passed = place.weft("group barrier pair --name t --json").object();
+        assert_eq!((&passed["barrier"], &passed["nodes"]), (&number.into(), &nodes.into()));
+    };
+    pass(1, &[0, 2]);
+    place.weft("inject node 0 --name t").done();
+    pass(2, &[0, 2]);
+    place.weft("isolate 2 --name t").done();
+    pass(3, &[0]);
+    place.weft("release 2 --name t").done();
+    pass(4, &[0, 2]);
+    // What it sent before says nothing about the file that it sends next.
+    place.weft("inject node 0 --name t").done();
+    let receiver = receive(&place, "pair", 0, 2);
+    place.weft_with("bcast --tree --from 0 --group pair --name t", "back again").done();
+    assert_eq!(receiver.wait().object()["sha256"], digest(b"back again"));
 }
 
 /// All nodes count all, those that have come back included.
@@ -273,7 +297,7 @@ fn what_cannot_be_sent_or_received_is_refused_with_its_cause() {
         ("/dev/null --from 7".to_owned(), 15, "node_out_of_range", "no node 7"),
         ("--receive --node 7".to_owned(), 15, "node_out_of_range", "no node 7"),
         ("--receive --node 1 --origin 1".to_owned(), 2, "usage", "the receiving node itself"),
-        ("--receive --node 1 --origin 9".to_owned(), 2, "usage", "node 9 is no member"),
+        ("--receive --node 1 --origin 9".to_owned(), 2, "usage", "node 9 is not a member"),
         ("/dev/null --from 0 --group x".to_owned(), 2, "usage", "its groups are all"),
     ] {
         let refused = place.weft(&format!("bcast --tree {line} --name t --json"));

@@ -172,7 +172,9 @@ impl Component {
     ) -> Result<Option<SealedBytes>, GroupRefused> {
         let len = match what {
             GroupWant::Send { len, .. } => *len,
-            GroupWant::Receive { .. } | GroupWant::Hold | GroupWant::Barrier => None,
+            GroupWant::Receive { .. } | GroupWant::Hold | GroupWant::Open | GroupWant::Barrier => {
+                None
+            }
         };
         if fds.len() != usize::from(len.is_some()) {
             return Err(GroupRefused::NotSealed(format!("{} descriptors came with it", fds.len())));
@@ -243,6 +245,8 @@ impl Component {
             }
             // The memory is the supervisor's.
             GroupWant::Hold => Attempt::Refused(Refused::Busy),
+            GroupWant::Open if self.group_is_open(job.id) => Attempt::Done(GroupOutcome::Open),
+            GroupWant::Open => Attempt::waits(GroupRefused::Opening),
             GroupWant::Barrier => match self.group_arrive(job.id) {
                 Ok(_) => match self.group_leave(job.id) {
                     Some(number) => Attempt::Done(GroupOutcome::Left { number }),
@@ -331,7 +335,7 @@ impl Component {
                 !is_done
             }
             Delivery::Abandoned { root, seq: of } => (root, of) != (origin, seq),
-            // The end of a root is given to each client that asks.
+            // The end of a root is given to each client that waits for more of it.
             Delivery::Chunk(_) | Delivery::RootLost { .. } => true,
         });
         // That of the last part releases those before it, too.
@@ -377,7 +381,8 @@ impl Component {
                 }
                 has_begun = false;
             }
-            if let Some(received) = self.next_of(id, grank, root.is_some()) {
+            // Who has received nothing of it may receive what it sends once it is back.
+            if let Some(received) = self.next_of(id, grank, root.is_some() && has_begun) {
                 has_begun |= matches!(received, GroupReceived::Run(_));
                 self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
                 return Some(received);
@@ -396,16 +401,16 @@ impl Component {
     }
 
     /// What comes next of the member `grank`: a message once it is whole, if the window holds it.
-    fn next_of(&self, id: GroupId, grank: Grank, is_named: bool) -> Option<GroupReceived> {
+    /// Its end is for a reader that `waits` for more of it.
+    fn next_of(&self, id: GroupId, grank: Grank, waits: bool) -> Option<GroupReceived> {
         let root = self.group_member(id, grank).0;
         let due = &self.groups[usize::from(id.0)].due;
         let mut of_root = due.iter().filter(|delivery| root_of(delivery) == grank);
         let first = match *of_root.next()? {
             Delivery::Chunk(chunk) => chunk,
             Delivery::Abandoned { seq, .. } => return Some(GroupReceived::Abandoned { root, seq }),
-            // Without a name the others are asked for.
             Delivery::RootLost { last, .. } => {
-                return is_named.then_some(GroupReceived::RootLost { root, last });
+                return waits.then_some(GroupReceived::RootLost { root, last });
             }
         };
         let Chunk { seq, tag, message_len, offset, .. } = first;
@@ -466,7 +471,12 @@ impl Component {
             entries_max: entries as u64,
             blocks: standing.held.blocks - standing.stable.blocks,
             blocks_max: blocks as u64,
-            hindmost: standing.hindmost.and_then(|grank| ranks.get(grank.index())).map(|it| it.0),
+            // Where nothing is on its way, no member is behind.
+            hindmost: standing
+                .hindmost
+                .filter(|_| standing.held != standing.stable)
+                .and_then(|grank| ranks.get(grank.index()))
+                .map(|it| it.0),
         };
         let row = |(grank, rank): (u16, &Rank)| {
             let standing = groups.standing(id, Grank(grank)).unwrap_or_default();

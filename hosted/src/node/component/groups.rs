@@ -55,8 +55,8 @@ pub enum GroupError {
     /// The cluster file has no group of that name.
     #[error("the cluster file has no group of that name")]
     UnknownGroup,
-    /// This node is no member of the group.
-    #[error("this node is no member of the group")]
+    /// This node is not a member of the group.
+    #[error("this node is not a member of the group")]
     NotAMember,
     /// Not all members have joined yet, or not all count this one, which has come back.
     #[error("not all members have joined the group")]

@@ -33,6 +33,9 @@ pub enum GroupWant {
     },
     /// Return a descriptor of the memory in which messages lie, for reading.
     Hold,
+    /// Wait until the node takes part in the group, as one that has come back does once a client
+    /// asks for it.
+    Open,
     /// Enter the next barrier, and leave it with all other members.
     Barrier,
 }
@@ -52,6 +55,8 @@ pub enum GroupOutcome {
         /// Bytes of the memory.
         bytes: u64,
     },
+    /// The node takes part in the group.
+    Open,
     /// The barrier of this number was left.
     Left {
         /// The number, from 1.

@@ -14,7 +14,7 @@ use super::Arguments;
 use super::intake::{Intake, Took};
 use super::receive::{Sink, broken_failure, passed_over, report};
 use super::source::Source;
-use crate::cli::cluster_choice::{Running, seconds};
+use crate::cli::cluster_choice::seconds;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::transfer::Cutter;
@@ -85,10 +85,11 @@ fn unsent(error: ClientError, arguments: &Arguments, sent: u64) -> Failure {
     let Refused::Group(GroupRefused::WindowFull { hindmost: Some(node) }) = reason else {
         return Failure::new(error);
     };
-    let cause = format!("{error}, after {sent} bytes of this");
+    let cause = format!("{error}, after {sent} bytes of this file");
     let cure = format!(
         "receive at every other member, with `weft bcast --tree --receive --node {node} --group \
-         {}`; `weft group ls` shows who has received how much",
+         {}`; `weft group ls` shows who has received how much, and `weft status` which links are \
+         cut",
         arguments.group
     );
     Failure::of(Code::WindowFull, cause, cure)
@@ -105,7 +106,7 @@ pub(super) fn receive(arguments: &Arguments, node: u16, output: Output) -> Resul
     let listener = GroupListener::new(running.connect(node)?, &arguments.group);
     let sink = Sink::open(arguments.output.as_deref(), output)?;
     let mut receiver = Receiver { listener, sink, intake: Intake::default(), timeout };
-    let received = receiver.receive(arguments, &running);
+    let received = receiver.receive(arguments);
     let Receiver { listener, intake, .. } = receiver;
     // What was processed goes to no other receive, whatever ended this one.
     let ended = listener.end(timeout);
@@ -125,7 +126,7 @@ struct Receiver {
 
 impl Receiver {
     /// Receives until the file is complete, or no more of it comes.
-    fn receive(&mut self, arguments: &Arguments, running: &Running) -> Result<(), Failure> {
+    fn receive(&mut self, arguments: &Arguments) -> Result<(), Failure> {
         loop {
             let root = self.intake.origin().or(arguments.origin);
             let heard = self.listener.listen(root, self.timeout).map_err(Failure::new)?;
@@ -149,7 +150,7 @@ impl Receiver {
                     continue;
                 }
                 GroupReceived::RootLost { root, .. } => {
-                    return Err(self.root_lost(*root, running));
+                    return Err(self.root_lost(*root));
                 }
             };
             let took = self.intake.take(&message).map_err(broken_failure)?;
@@ -177,23 +178,20 @@ impl Receiver {
     }
 
     /// The error for a file whose root was removed.
-    fn root_lost(&self, root: u16, running: &Running) -> Failure {
-        let cure = format!(
-            "broadcast the file from another node: node {root} takes part in groups again once \
-             cluster {} is restarted",
-            running.cluster.name
-        );
-        let (code, cause) = match self.intake.origin() {
+    fn root_lost(&self, root: u16) -> Failure {
+        let cause = match self.intake.origin() {
             Some(_) => {
                 let bytes = self.intake.joiner().len();
-                let cause = format!(
+                format!(
                     "node {root} was removed after {bytes} bytes of its file, and no node has more"
-                );
-                (Code::Abandoned, cause)
+                )
             }
-            None => (Code::Standing, format!("node {root} was removed, and sends nothing more")),
+            None => format!("node {root} was removed before it began a file"),
         };
-        Failure::of(code, cause, cure)
+        let cure = format!(
+            "broadcast the file again: from another node, or from node {root} once it is back"
+        );
+        Failure::of(Code::Abandoned, cause, cure)
     }
 
     /// The error for a file that did not go on in time.
@@ -209,8 +207,15 @@ impl Receiver {
         if self.intake.passed_over() > 0 {
             cause = format!("{cause}; {}", passed_over(&self.intake));
         }
-        let cure =
-            "run `weft group ls` to see which members send and receive, or raise `--timeout`";
+        let cure = match self.intake.origin() {
+            None if self.intake.passed_over() > 0 => {
+                "broadcast the file again: the receive before this one has consumed its beginning"
+            }
+            _ => {
+                "run `weft group ls` to see which members send and receive, and `weft status` to \
+                 see cut links; or raise `--timeout`"
+            }
+        };
         Failure::of(Code::Timeout, cause, cure)
     }
 }
