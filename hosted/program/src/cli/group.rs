@@ -46,8 +46,8 @@ struct Barrier {
     #[arg(value_name = "GROUP")]
     group: String,
 
-    /// Enter it for this member only; without it, for all members. An entry stands, also after the
-    /// timeout.
+    /// Enter it for this member only; without it, for all members that are live. An entry outlives
+    /// the timeout: enter again to wait for the same barrier.
     #[arg(long, value_name = "RANK")]
     node: Option<u16>,
 

@@ -34,8 +34,8 @@ of that origin:
   by all     the last that every node has received, as far as this node knows
   window     messages that some node has not received yet, of the most that the origin may have
              outstanding
-Groups, the same by the messages of each root: held here are those that the node knows of, `by all`
-is known at the root alone.";
+Groups, a line for each node and each root that has sent: the columns mean the same, except that
+`held here` counts the messages whose entry the node has, and only the root knows `by all`.";
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
