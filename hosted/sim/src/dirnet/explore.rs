@@ -47,7 +47,7 @@ use crate::protocol::Violation;
 
 /// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
 /// third is that of the witness, or the turn of a candidate.
-const CLUSTERS: [(Begin, Budget); 9] = [
+const CLUSTERS: [(Begin, Budget); 10] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM }),
@@ -56,6 +56,7 @@ const CLUSTERS: [(Begin, Budget); 9] = [
     (Begin::Rivals, Budget { deadlines: 1, ..FAULTY }),
     (Begin::Bereft(3), Budget { deadlines: 3, ..FAULTY }),
     (Begin::Bereft(4), Budget { deadlines: 2, crashes: 1, ..CALM }),
+    (Begin::Bereft(4), Budget { deadlines: 2, crashes: 0, ..FAULTY }),
     (Begin::Settled(2), Budget { deadlines: 3, crashes: 1, ends: 1, starts: 1, ..CALM }),
 ];
 
@@ -69,7 +70,7 @@ pub(crate) fn left_out() -> Vec<Unexplored> {
     let left_out = [
         (
             "n = 4, the manager dead, 2 deadlines, 1 crash, 1 message lost, 1 repeated",
-            "three nodes, and the swarm",
+            "the crash without the faults, the faults without the crash, and three nodes with both",
         ),
         ("n = 3, 3 deadlines, 1 crash, 1 component ended", "two nodes, and the swarm"),
     ];
