@@ -91,8 +91,9 @@ pub struct Counters {
     pub checksum_failures: u64,
     /// Well-formed messages that name a sender without the right to write here.
     pub forged: u64,
-    /// Halves that were closed while the reservation word showed another epoch than the open one:
-    /// the word was damaged, or the fabric reported a swap as failed that took effect.
+    /// How often the reservation word showed another epoch than the open one as this incarnation
+    /// began or closed a half: the word was damaged, or the fabric reported a swap as failed that
+    /// took effect.
     pub word_repairs: u64,
     /// Tickets that a member forged by writing over the reservation word, or that its fabric
     /// answered wrongly (MB-14).
@@ -171,8 +172,16 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let at = regions.word();
         let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
         let open = place.open_epoch(fabric, word.epoch);
-        // The count of a damaged word means nothing: every slot may be given out.
-        let given = if word.epoch == open { word.ticket } else { config.slots() };
+        // The count of a damaged word means nothing: every slot may be given out. It is repaired
+        // before senders are admitted: the epoch that it shows may come one day, and what they put
+        // into that would be found then, behind what they put later. An addition that was posted
+        // to the owner before may land meanwhile and bring the damage back: closing repairs it.
+        let is_damaged = word.epoch != open;
+        let given = if is_damaged { config.slots() } else { word.ticket };
+        if is_damaged {
+            let repaired = Stamp { epoch: open, ticket: given }.to_count();
+            fabric.memory().store(at.region, at.offset, repaired);
+        }
         let before = open.wrapping_sub(1);
         let is_fresh = place.is_fresh(fabric);
         let half = |epoch, owed| match is_fresh {
@@ -200,7 +209,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             inquiry: Inquiry::new(),
             question_now: false,
             scratch: Scratch([0; INLINE_LEN]),
-            counters: Counters::default(),
+            counters: Counters { word_repairs: u64::from(is_damaged), ..Counters::default() },
         }
     }
 
