@@ -169,19 +169,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         assert!(config.slots() as usize <= SLOTS, "the mailbox has more slots than SLOTS");
         assert!(usize::from(config.peers()) <= PEERS, "the mailbox has more peers than PEERS");
         let place = Place { config: &config, regions };
-        let at = regions.word();
-        let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
-        let open = place.open_epoch(fabric, word.epoch);
-        // The count of a damaged word means nothing: every slot may be given out. It is repaired
-        // before senders are admitted: the epoch that it shows may come one day, and what they put
-        // into that would be found then, behind what they put later. An addition that was posted
-        // to the owner before may land meanwhile and bring the damage back: closing repairs it.
-        let is_damaged = word.epoch != open;
-        let given = if is_damaged { config.slots() } else { word.ticket };
-        if is_damaged {
-            let repaired = Stamp { epoch: open, ticket: given }.to_count();
-            fabric.memory().store(at.region, at.offset, repaired);
-        }
+        let (open, given, is_damaged) = place.begin_word(fabric);
         let before = open.wrapping_sub(1);
         let is_fresh = place.is_fresh(fabric);
         let half = |epoch, owed| match is_fresh {

@@ -1,5 +1,6 @@
 //! Nodes over the loopback fabric, a test for each behaviour.
 
+use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
 
@@ -57,6 +58,11 @@ fn setup(sizes: RendezvousSizes) -> Setup {
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).unwrap();
     Setup { net: Net::new(layout), config, regions }
+}
+
+/// All nodes of a setup that no test looks at; it outlives the test.
+fn nodes(sizes: RendezvousSizes) -> Vec<Node<'static>> {
+    Box::leak(Box::new(setup(sizes))).nodes()
 }
 
 impl Setup {

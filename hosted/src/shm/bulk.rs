@@ -13,15 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// From how many words on it is worth a call.
 const WORDS_MIN: usize = 256;
-/// From how many bytes on the string move is at least as fast as vectors.
-#[cfg(target_arch = "x86_64")]
-const STRING_MIN: usize = 4096;
-/// A line of the caches.
-#[cfg(target_arch = "x86_64")]
-const LINE: usize = 64;
-/// Addresses that differ by a multiple of this look alike to a string move.
-#[cfg(target_arch = "x86_64")]
-const PAGE: usize = 4096;
 /// Words that the loop moves at a time.
 #[cfg(target_arch = "x86_64")]
 const LINE_WORDS: usize = 8;
@@ -155,9 +146,15 @@ unsafe fn move_long(to: *mut u8, from: *const u8, count: usize) -> bool {
 /// these addresses.
 #[cfg(target_arch = "x86_64")]
 fn moves_lines_whole(to: usize, from: usize, len: usize) -> bool {
+    /// From how many bytes on it is at least as fast as vectors.
+    const LEN_MIN: usize = 4096;
+    /// A line of the caches.
+    const LINE: usize = 64;
+    /// Addresses that differ by a multiple of this look alike to it.
+    const PAGE: usize = 4096;
     let ahead = to.wrapping_sub(from) % PAGE;
     let is_behind_closely = ahead != 0 && ahead < LINE;
-    len >= STRING_MIN
+    len >= LEN_MIN
         && to.is_multiple_of(LINE)
         && !is_behind_closely
         && std::is_x86_feature_detected!("ermsb")
@@ -212,14 +209,14 @@ mod tests {
     #[test]
     fn the_string_move_is_for_whole_lines_that_are_not_closely_behind_their_source() {
         let page = 1 << 20;
-        let moves = |to, from| moves_lines_whole(to, from, STRING_MIN);
+        let moves = |to, from| moves_lines_whole(to, from, 4096);
         let has_it = std::is_x86_feature_detected!("ermsb");
         assert_eq!(moves(page, page), has_it);
         assert_eq!(moves(page, 2 * page + 16), has_it, "closely before it");
-        assert_eq!(moves(page + LINE, 2 * page), has_it);
+        assert_eq!(moves(page + 64, 2 * page), has_it);
         assert!(!moves(page + 8, 2 * page), "a line in part");
-        assert!(!moves(page + LINE, 2 * page + 8), "closely behind it");
-        assert!(!moves_lines_whole(page, 2 * page, STRING_MIN - 8));
+        assert!(!moves(page + 64, 2 * page + 8), "closely behind it");
+        assert!(!moves_lines_whole(page, 2 * page, 4088));
     }
 
     #[test]

@@ -116,8 +116,7 @@ fn a_message_from_the_past_is_no_message() {
 
 #[test]
 fn a_late_write_of_a_fenced_writer_does_not_touch_a_recycled_slot() {
-    let world = world(2);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(2).leaked());
     cluster.writer(A).hold_ticket(b"too late");
     cluster.crash(A);
     cluster.owner.fence(A);
@@ -246,8 +245,7 @@ fn a_slot_is_not_reused_during_a_write_with_a_damaged_ticket() {
 
 #[test]
 fn a_receipt_that_names_no_taken_message_is_refused() {
-    let world = world(2);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(2).leaked());
     cluster.writer(A).put(b"once");
     let taken = cluster.owner.take().unwrap();
     cluster.owner.release(&taken);

@@ -20,6 +20,13 @@ pub(super) struct World {
     pub(super) regions: Regions,
 }
 
+impl World {
+    /// For a test that does not look at it, which it outlives.
+    pub(super) fn leaked(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+}
+
 /// Fresh memory for halves of `slots` slots.
 pub(super) fn world(slots: u32) -> World {
     let config = Config::new(PEERS as u16, slots, 40, STALL).unwrap();

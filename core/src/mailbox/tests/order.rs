@@ -13,8 +13,7 @@ fn payloads(taken: &[Taken]) -> std::vec::Vec<&[u8]> {
 /// went to later messages, and the second of these overtook the first.
 #[test]
 fn a_message_after_a_discarded_one_is_not_overtaken() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     let writer = cluster.writer(A);
     writer.hold_ticket(b"in doubt");
     writer.land();
@@ -34,8 +33,7 @@ fn a_message_after_a_discarded_one_is_not_overtaken() {
 
 #[test]
 fn messages_flushed_again_after_a_loss_keep_their_sequence() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     cluster.writer(A).hold_ticket(b"repeated");
     cluster.writer(A).land();
     cluster.succeed_owner(&[A]);
@@ -48,8 +46,7 @@ fn messages_flushed_again_after_a_loss_keep_their_sequence() {
 
 #[test]
 fn a_missing_message_delays_the_later_ones_of_its_sender() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     cluster.writer(A).put(b"one");
     assert!(cluster.owner.take().is_some());
     let writer = cluster.writer(A);
@@ -68,8 +65,7 @@ fn a_missing_message_delays_the_later_ones_of_its_sender() {
 
 #[test]
 fn a_new_incarnation_is_distinguished_from_the_one_before() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     // After that many messages the first incarnation reached the numbers that the second began at.
     cluster.writer(A).outbox.count_from(2 << 20);
     cluster.writer(A).put(b"old");

@@ -60,8 +60,7 @@ fn others_go_on_past_a_stalled_sender_into_the_next_half() {
 /// none of that sender before: the claim names the ticket.
 #[test]
 fn a_new_sender_goes_on_past_a_stalled_one() {
-    let world = world(4);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(4).leaked());
     cluster.writer(A).hold_ticket(b"late");
     assert_eq!(cluster.writer(B).put(b"hello"), PUT);
     assert_eq!(cluster.owner.drain_payloads(), [b"hello"]);
@@ -97,8 +96,7 @@ fn a_dead_sender_that_is_not_fenced_is_waited_for() {
 
 #[test]
 fn a_reservation_seen_twice_under_one_number_is_waited_for() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     let writer = cluster.writer(A);
     writer.stage(b"slow");
     writer.flush().unwrap();
@@ -112,8 +110,7 @@ fn a_reservation_seen_twice_under_one_number_is_waited_for() {
 
 #[test]
 fn an_unknown_ticket_is_skipped_and_its_message_put_again() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(world(8).leaked());
     let writer = cluster.writer(A);
     writer.stage(b"again");
     writer.flush().unwrap();

@@ -37,8 +37,7 @@ fn messages_pass_from_the_last_epoch_to_the_first() {
 
 #[test]
 fn a_successor_finds_its_halves_on_both_sides_of_the_wrap() {
-    let world = old_world(4, u32::MAX);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(old_world(4, u32::MAX).leaked());
     for round in 0..3u8 {
         cluster.writer(A).put(&[round]);
     }
@@ -67,8 +66,7 @@ fn owners_die_at_every_epoch_around_the_wrap() {
 /// An answer of -1 names the last epoch, which may be the open one.
 #[test]
 fn an_unknown_ticket_in_the_last_epoch_does_not_stop_its_writer() {
-    let world = old_world(8, u32::MAX);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(old_world(8, u32::MAX).leaked());
     let writer = cluster.writer(A);
     writer.stage(b"again");
     writer.flush().unwrap();

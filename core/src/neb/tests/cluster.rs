@@ -51,6 +51,11 @@ impl<const N: usize> World<N> {
         Self::with(SIZES)
     }
 
+    /// For a test that does not look at it, which it outlives.
+    pub(super) fn leaked(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+
     pub(super) fn with(sizes: Sizes) -> Self {
         let turn = Turn::wait();
         let config = Config::new(Sizes { peers: N as u16, ..sizes }).unwrap();

@@ -112,8 +112,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
 
 /// L1: p has delivered message 1 of an earlier epoch of o.
 fn an_epoch_has_numbers_of_its_own() -> Result<(), Broken> {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.broadcast(O, b"old").unwrap();
     cluster.settle();
     cluster.lose_ring(O);
@@ -259,8 +258,7 @@ fn every_scenario_holds() {
 
 #[test]
 fn a_member_that_returned_takes_part() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.broadcast(O, b"before").unwrap();
     cluster.settle();
     cluster.return_of(Q);
@@ -279,8 +277,7 @@ fn a_member_that_returned_takes_part() {
 
 #[test]
 fn members_return_one_after_the_other() {
-    let world = World::<4>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<4>::new().leaked());
     for (returns, epochs) in [(P, [1, 1, 1, 1]), (Q, [1, 2, 1, 1]), (O, [1, 2, 2, 1])] {
         cluster.remove(returns);
         cluster.begin(returns);
@@ -302,8 +299,7 @@ fn members_return_one_after_the_other() {
 
 #[test]
 fn windows_wrap_across_returns() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     for n in 0..3 * NET_SLOTS as u8 {
         cluster.broadcast(O, &[n]).unwrap();
         cluster.settle();
@@ -335,8 +331,7 @@ impl<const N: usize> Cluster<'_, N> {
 /// What the epoch has counted and numbered is in its memory.
 #[test]
 fn an_epoch_goes_on_in_its_next_incarnation() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.return_of(Q);
     let first = cluster.broadcast(Q, b"one").unwrap();
     cluster.settle();
@@ -354,8 +349,7 @@ fn an_epoch_goes_on_in_its_next_incarnation() {
 
 #[test]
 fn an_epoch_that_is_not_counted_broadcasts_nothing() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.remove(Q);
     cluster.begin(Q);
     cluster.meet((Q, SECOND), (O, FIRST));
@@ -383,8 +377,7 @@ fn a_member_whose_memory_is_new_returns_where_none_is_removed() {
 #[test]
 fn an_epoch_for_which_no_numbers_are_left_is_refused() {
     let late = EPOCH_MAX.next();
-    let world = World::<2>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<2>::new().leaked());
     let node = cluster.node(O);
     assert_eq!(node.neb.handle_epoch(&node.fabric, P, late), Err(EpochError(late)));
     assert_eq!(node.neb.epoch(P), Incarnation(0));

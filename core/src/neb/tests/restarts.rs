@@ -26,8 +26,7 @@ impl<const N: usize> Cluster<'_, N> {
 
 #[test]
 fn a_member_that_restarts_delivers_the_rest_and_nothing_twice() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.broadcast(O, b"first").unwrap();
     cluster.settle();
     cluster.node(P).stopped = true;
@@ -42,8 +41,7 @@ fn a_member_that_restarts_delivers_the_rest_and_nothing_twice() {
 
 #[test]
 fn an_origin_that_restarts_sends_its_numbered_messages_to_all() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.node(O).fabric.holds = PeerSet::only(Q);
     cluster.broadcast(O, b"reaches p alone").unwrap();
     cluster.node(O).stopped = true;
@@ -78,8 +76,7 @@ fn an_exposed_message_stays_exposed_in_the_next_incarnation() {
 
 #[test]
 fn a_peer_that_dies_with_reads_outstanding_is_waited_for() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.node(P).fabric.holds = PeerSet::only(Q);
     cluster.broadcast(O, b"patience").unwrap();
     cluster.turn_of(P);
@@ -96,8 +93,7 @@ fn a_peer_that_dies_with_reads_outstanding_is_waited_for() {
 
 #[test]
 fn a_decision_ends_the_wait_for_a_member_that_does_not_restart() {
-    let world = World::<4>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<4>::new().leaked());
     for peer in [O, P, Peer(3)] {
         cluster.node(peer).fabric.holds = PeerSet::only(Q);
     }
@@ -117,8 +113,7 @@ fn a_decision_ends_the_wait_for_a_member_that_does_not_restart() {
 
 #[test]
 fn members_restart_during_ten_wraps() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     for n in 0..40u8 {
         if n == 13 {
             cluster.revive(O);

@@ -226,8 +226,7 @@ fn the_scenarios_of_the_signed_form_hold() {
 
 #[test]
 fn all_correct_members_deliver_without_verifying_a_signature() {
-    let world = World::<4>::with(SIGNED);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<4>::with(SIGNED).leaked());
     for round in 0..12u8 {
         for origin in (0..4).map(Peer) {
             cluster.broadcast(origin, &[round]).unwrap();
@@ -341,8 +340,7 @@ fn an_unsigned_own_copy_proves_nothing() {
 
 #[test]
 fn a_torn_read_of_the_signed_form_is_read_again() {
-    let world = World::<3>::with(SIGNED);
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::with(SIGNED).leaked());
     cluster.node(P).fabric.holds = PeerSet::only(Q);
     cluster.node(Q).stopped = true;
     cluster.broadcast(O, b"a message of many bytes");

@@ -179,8 +179,7 @@ fn torn_by_the_origin() -> Result<(), Broken> {
 
 /// T4: a removal causes no second delivery.
 fn delivered_before_the_removal() -> Result<(), Broken> {
-    let world = World::<4>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<4>::new().leaked());
     cluster.broadcast(O, b"once").unwrap();
     cluster.node(P).fabric.holds = PeerSet::only(R);
     cluster.settle();
@@ -238,8 +237,7 @@ fn conflict_then_silence() -> Result<(), Broken> {
 
 /// N-1 and N-9: ten wraps of the window, q running a turn in ten.
 fn wraps_with_a_slow_reader() -> Result<(), Broken> {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     let mut sent = 0u8;
     for round in 0..2_000 {
         cluster.node(Q).stopped = round % 10 != 0;
@@ -275,8 +273,7 @@ fn an_origin_that_overruns() -> Result<(), Broken> {
 }
 
 fn all_correct() -> Result<(), Broken> {
-    let world = World::<4>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<4>::new().leaked());
     for round in 0..3u8 {
         for origin in (0..4).map(Peer) {
             cluster.broadcast(origin, &[round, origin.0 as u8]).unwrap();
@@ -358,8 +355,7 @@ fn a_fixed_membership_removes_no_member() {
 #[test]
 fn a_decision_binds_once_and_in_its_term() {
     let decision = |term, removed| Decision { term: Term(term), removed, last: FIRST };
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     let node = cluster.node(P);
     let mut remove = |term, peer| node.neb.remove(&mut node.fabric, decision(term, peer));
     assert_eq!(remove(1, P), Err(RemoveError::UnknownPeer));
@@ -372,8 +368,7 @@ fn a_decision_binds_once_and_in_its_term() {
 
 #[test]
 fn two_members_read_no_replay() {
-    let world = World::<2>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<2>::new().leaked());
     for n in 0..NET_SLOTS as u8 {
         cluster.broadcast(O, &[n]).unwrap();
     }

@@ -34,8 +34,7 @@ fn slots_of_every_length_carry_messages_that_fill_them() {
 
 #[test]
 fn a_full_window_refuses_until_the_slowest_has_delivered() {
-    let world = World::<3>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
     cluster.node(P).stopped = true;
     for n in 0..NET_SLOTS as u8 {
         cluster.broadcast(O, &[n]).unwrap();
@@ -55,8 +54,7 @@ fn a_full_window_refuses_until_the_slowest_has_delivered() {
 
 #[test]
 fn an_origin_that_does_not_take_its_own_messages_fills_its_window() {
-    let world = World::<2>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<2>::new().leaked());
     for n in 0..NET_SLOTS as u8 {
         cluster.broadcast(O, &[n]).unwrap();
     }
@@ -73,8 +71,7 @@ fn an_origin_that_does_not_take_its_own_messages_fills_its_window() {
 
 #[test]
 fn a_message_longer_than_a_slot_is_refused() {
-    let world = World::<2>::new();
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<2>::new().leaked());
     let node = cluster.node(O);
     let refused = node.neb.broadcast(&mut node.fabric, 0, &[0; 25]);
     assert_eq!(refused, Err(BroadcastError::TooLong));
@@ -83,8 +80,7 @@ fn a_message_longer_than_a_slot_is_refused() {
 
 #[test]
 fn a_batch_is_one_write_for_each_peer() {
-    let world = World::<3>::with(Sizes { slots: 4, ..SIZES });
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::with(Sizes { slots: 4, ..SIZES }).leaked());
     let node = cluster.node(O);
     for n in 0..3u8 {
         node.neb.stage(&node.fabric, 0, &[n; 20]).unwrap();
@@ -145,8 +141,7 @@ fn a_window_of_one_slot_works() {
 /// No progress is read before the window needs it, except on request.
 #[test]
 fn progress_can_be_read_long_before_the_window_is_full() {
-    let world = World::<3>::with(Sizes { slots: 32, ..SIZES });
-    let mut cluster = Cluster::new(&world);
+    let mut cluster = Cluster::new(World::<3>::with(Sizes { slots: 32, ..SIZES }).leaked());
     cluster.broadcast(O, b"one");
     cluster.settle();
     let standing = |cluster: &mut Cluster<'_, 3>| cluster.node(O).neb.standing(O).unwrap();

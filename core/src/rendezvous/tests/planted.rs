@@ -18,8 +18,7 @@ fn damage_is_noticed() -> bool {
 
 /// V8: what was lent to a peer that cannot be reached is kept until it is fenced.
 fn suspects_keep_what_they_were_lent() -> bool {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     nodes[0].send(&key(0, 1), STEP, &pattern(100, 0));
     nodes[1].receive(&key(0, 1), STEP);
     nodes[1].receive(&key(0, 1), Place::whole(6));

@@ -5,8 +5,7 @@ use super::*;
 /// RZ-1, RZ-4: values of every length, sent before and after they are asked for.
 #[test]
 fn a_value_of_every_length_meets_its_receiver() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     for (round, len) in [0, 1, 16, 17, 32, 33, 64, 100, 300, 2000].into_iter().enumerate() {
         let place = Place::whole(round as i64);
         let value = pattern(len, round as u8);
@@ -30,8 +29,7 @@ fn a_value_of_every_length_meets_its_receiver() {
 /// RZ-5: two receives of one key get two values, in order.
 #[test]
 fn values_of_one_key_come_in_order() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let requests = [(); 2].map(|()| nodes[1].receive(&key(0, 1), STEP));
     run(&mut nodes);
     for seed in 0..2 {
@@ -63,8 +61,7 @@ fn a_node_meets_itself() {
 /// RZ-8.
 #[test]
 fn a_dead_value_is_delivered_and_takes_no_memory() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let Node { fabric, adapter } = &mut nodes[0];
     let offer = adapter.send_dead(fabric, Instant(0), (&key(0, 1), STEP)).unwrap();
     let request = nodes[1].receive(&key(0, 1), STEP);
@@ -78,8 +75,7 @@ fn a_dead_value_is_delivered_and_takes_no_memory() {
 /// RZ-6: the value stays, and the next receive gets it.
 #[test]
 fn a_value_that_is_not_expected_stays() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     for len in [8, 120] {
         nodes[0].send(&key(0, 1), STEP, &pattern(len, 0));
         let expect = Expect { dtype: Some(Dtype::F32), ..Expect::any() };
@@ -101,8 +97,7 @@ fn a_value_that_is_not_expected_stays() {
 /// RZ-3: parts are values of their own under one key.
 #[test]
 fn parts_of_a_value_are_received_apart() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let whole = pattern(150, 3);
     let shape = Shape::new(Dtype::U8, &[150]).unwrap();
     let places = [1, 0].map(|part| Place { step: 1, part, parts: 2 });
@@ -120,8 +115,7 @@ fn parts_of_a_value_are_received_apart() {
 /// RZ-4, RZ-12: a receive that finds no value ends at its deadline, and its waiter with it.
 #[test]
 fn a_deadline_ends_the_request_and_its_waiter() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let request = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
     assert_eq!(nodes[0].adapter.used(), [0, 0, 1]);
@@ -138,8 +132,7 @@ fn a_deadline_ends_the_request_and_its_waiter() {
 /// RZ-12: `Ended` at once, `Returned` when no read is out.
 #[test]
 fn memory_is_returned_when_its_reads_are_in() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     nodes[0].send(&key(0, 1), STEP, &pattern(100, 0));
     let request = nodes[1].receive(&key(0, 1), STEP);
     nodes[0].poll(Instant(0));
@@ -195,8 +188,7 @@ fn a_cancelled_receive_leaves_the_value() {
 /// RZ-7: an end of a step reaches those that wait, drops values, and stands.
 #[test]
 fn a_step_that_is_over_answers_so() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let waits = nodes[1].receive(&key(0, 1), STEP);
     nodes[0].send(&key(0, 2), STEP, &pattern(200, 0));
     run(&mut nodes);
@@ -220,8 +212,7 @@ fn a_step_that_is_over_answers_so() {
 /// RZ-7: a value that is being read is dropped when its reader has done with it.
 #[test]
 fn a_step_that_is_over_keeps_what_is_lent() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     nodes[0].send(&key(0, 1), STEP, &pattern(100, 4));
     let request = nodes[1].receive(&key(0, 1), STEP);
     nodes[0].poll(Instant(0));
@@ -280,8 +271,7 @@ fn a_source_that_begins_again_ends_its_requests() {
 
 #[test]
 fn a_removed_source_ends_its_requests_and_is_asked_no_more() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let request = nodes[1].receive(&key(0, 1), STEP);
     let Node { fabric, adapter } = &mut nodes[1];
     adapter
@@ -322,8 +312,7 @@ fn a_removed_member_that_comes_back_is_asked_again() {
 /// RZ-4: waiters are bounded, for each peer by its share.
 #[test]
 fn a_peer_takes_its_share_of_waiters_alone() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let requests: Vec<_> =
         (0..3).map(|step| nodes[1].receive(&key(0, 1), Place::whole(step))).collect();
     run(&mut nodes);
@@ -358,8 +347,7 @@ fn full_tables_and_pools_refuse() {
 /// ends.
 #[test]
 fn a_value_waits_for_a_landing() {
-    let setup = setup(RendezvousSizes { landing_leaves: 2, ..sizes() });
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(RendezvousSizes { landing_leaves: 2, ..sizes() });
     let values = [100, 120].map(|len| pattern(len, 1));
     let requests = [0, 1].map(|step| nodes[1].receive(&key(0, 1), Place::whole(step)));
     for (value, step) in values.iter().zip(0..) {
@@ -396,8 +384,7 @@ fn hand_over(node: &mut Node<'_>, token: u64) -> OfferId {
 /// RZ-18: a value of any length takes no memory here; refused, it stays and comes again.
 #[test]
 fn rz18_a_value_is_handed_over_outside_of_the_pools() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     let offer = hand_over(&mut nodes[0], u64::MAX);
     let refused = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
@@ -421,8 +408,7 @@ fn rz18_a_value_is_handed_over_outside_of_the_pools() {
 /// RZ-18, RZ-13: what comes after the end of its receive is not its.
 #[test]
 fn rz18_a_receive_that_ended_while_it_was_fetched_leaves_the_value() {
-    let setup = setup(sizes());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(sizes());
     hand_over(&mut nodes[0], 7);
     let request = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);

@@ -14,8 +14,7 @@ fn turn(nodes: &mut [Node<'_>]) {
 /// RZ-1: values of every length, sent before and after they are asked for.
 #[test]
 fn a_value_of_every_length_is_written() {
-    let setup = setup(write());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(write());
     for (round, len) in [0, 1, 16, 17, 32, 33, 64, 100, 300, 2000].into_iter().enumerate() {
         let place = Place::whole(round as i64);
         let value = pattern(len, round as u8);
@@ -39,8 +38,7 @@ fn a_value_of_every_length_is_written() {
 /// RZ-2: the second value of a key is written without a question; one that has grown is not.
 #[test]
 fn rz2_a_value_as_long_as_the_last_one_costs_one_message_less() {
-    let setup = setup(write());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(write());
     let mut rounds = Vec::new();
     for (step, len) in [(0, 100), (1, 100), (2, 300), (3, 300), (4, 90)] {
         let value = pattern(len, step as u8);
@@ -64,8 +62,7 @@ fn rz2_a_value_as_long_as_the_last_one_costs_one_message_less() {
 /// RZ-12: memory that was lent is returned when the source has answered, at any moment of it.
 #[test]
 fn rz12_a_cancel_returns_what_was_lent_once_nothing_is_written_there() {
-    let setup = setup(write());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(write());
     for is_warm in [false, true] {
         for turns in 0..12 {
             let step = Place::whole(turns);
@@ -123,8 +120,7 @@ fn rz12_a_fence_returns_what_was_lent() {
 /// RZ-6: a value that is not expected is refused before memory is lent, or after it was written.
 #[test]
 fn a_value_that_is_not_expected_stays_where_it_was() {
-    let setup = setup(write());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(write());
     for step in 0..2 {
         let place = Place::whole(step);
         nodes[0].send(&key(0, 1), place, &pattern(90, 3));
@@ -148,8 +144,7 @@ fn a_value_that_is_not_expected_stays_where_it_was() {
 /// RZ-7: a step that ends while its value is written ends when that is over.
 #[test]
 fn a_step_that_is_over_keeps_what_is_written() {
-    let setup = setup(write());
-    let mut nodes = setup.nodes();
+    let mut nodes = nodes(write());
     for turns in 0..8 {
         let place = Place::whole(turns);
         nodes[0].send(&key(0, 1), place, &pattern(200, 4));

@@ -199,16 +199,13 @@ fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A member, its client, and what it answered.
-type Asked<T> = (u16, Client, T);
-
 /// Asks all of `members` at once. Where others decide without one that is not live (`are_all`), its
 /// refusal does not count, unless no other is left.
 fn at_all<T: Send>(
     members: Vec<(u16, Result<Client, ClientError>)>,
     are_all: bool,
     ask: impl Fn(&mut Client) -> Result<T, ClientError> + Sync,
-) -> Result<Vec<Asked<T>>, Failure> {
+) -> Result<Vec<(u16, Client, T)>, Failure> {
     let ask = &ask;
     let asked: Vec<_> = thread::scope(|scope| {
         let asking = members.into_iter().map(|(node, client)| {
