@@ -15,7 +15,7 @@
 
 use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, STAMPS_NOT_CLEARED, TAKE_JOURNALLED};
 use super::{Config, Regions};
-use crate::fabric::{At, Fabric, Memory};
+use crate::fabric::{Fabric, Memory};
 use crate::wire::slot::{STAMP_OFFSET, Stamp};
 
 /// What became of a ticket.
@@ -227,7 +227,7 @@ impl Place<'_> {
     /// The epoch that gives out tickets if the reservation word shows `shown`. The journal
     /// overrules a damaged word; it leaves one question open: whether the word has already moved to
     /// the epoch that was begun last.
-    fn open_epoch(self, fabric: &impl Fabric, shown: u32) -> u32 {
+    pub(super) fn open_epoch(self, fabric: &impl Fabric, shown: u32) -> u32 {
         let [even, odd] = [0, 1].map(|half| {
             let at = self.regions.record(self.config, half);
             Stamp::from_word(fabric.memory().load(at.region, at.offset))
@@ -236,25 +236,6 @@ impl Place<'_> {
             if odd.epoch == even.epoch.wrapping_add(1) { (odd, even) } else { (even, odd) };
         let undecided = before.epoch.wrapping_add(1) == newest.epoch && before.ticket == OWED_OPEN;
         if undecided && shown == before.epoch { shown } else { newest.epoch }
-    }
-
-    /// The open epoch, the tickets that it has given out, and whether the reservation word showed
-    /// another. Such a word is repaired before senders are admitted: the epoch that it shows may
-    /// come one day, and what they put into that would be found then, behind what they put later.
-    /// An addition that was posted to the owner before may land meanwhile and bring the damage
-    /// back: closing repairs it.
-    pub(super) fn begin_word(self, fabric: &impl Fabric) -> (u32, u32, bool) {
-        let At { region, offset } = self.regions.word();
-        let word = Stamp::from_count(fabric.memory().load(region, offset));
-        let open = self.open_epoch(fabric, word.epoch);
-        if word.epoch == open {
-            return (open, word.ticket, false);
-        }
-        // Its count means nothing: every slot may be given out.
-        let given = self.config.slots();
-        let repaired = Stamp { epoch: open, ticket: given }.to_count();
-        fabric.memory().store(region, offset, repaired);
-        (open, given, true)
     }
 
     /// The slot of `stamp` holds no message for its ticket in any epoch.

@@ -91,9 +91,8 @@ pub struct Counters {
     pub checksum_failures: u64,
     /// Well-formed messages that name a sender without the right to write here.
     pub forged: u64,
-    /// How often the reservation word showed another epoch than the open one as this incarnation
-    /// began or closed a half: the word was damaged, or the fabric reported a swap as failed that
-    /// took effect.
+    /// Halves that were closed while the reservation word showed another epoch than the open one:
+    /// the word was damaged, or the fabric reported a swap as failed that took effect.
     pub word_repairs: u64,
     /// Tickets that a member forged by writing over the reservation word, or that its fabric
     /// answered wrongly (MB-14).
@@ -169,7 +168,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         assert!(config.slots() as usize <= SLOTS, "the mailbox has more slots than SLOTS");
         assert!(usize::from(config.peers()) <= PEERS, "the mailbox has more peers than PEERS");
         let place = Place { config: &config, regions };
-        let (open, given, is_damaged) = place.begin_word(fabric);
+        let at = regions.word();
+        let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
+        let open = place.open_epoch(fabric, word.epoch);
+        // The count of a damaged word means nothing: every slot may be given out.
+        let given = if word.epoch == open { word.ticket } else { config.slots() };
         let before = open.wrapping_sub(1);
         let is_fresh = place.is_fresh(fabric);
         let half = |epoch, owed| match is_fresh {
@@ -197,7 +200,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             inquiry: Inquiry::new(),
             question_now: false,
             scratch: Scratch([0; INLINE_LEN]),
-            counters: Counters { word_repairs: u64::from(is_damaged), ..Counters::default() },
+            counters: Counters::default(),
         }
     }
 
