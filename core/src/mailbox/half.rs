@@ -52,6 +52,8 @@ pub(super) struct Half<const SLOTS: usize> {
     /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
     /// admitted sender reserved each of them.
     pub(super) is_certain: bool,
+    /// The word showed an epoch that was not open: members may have put into any slot under it.
+    pub(super) has_strays: bool,
     tickets: [Ticket; SLOTS],
 }
 
@@ -59,9 +61,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
     /// A half with nothing owed and slots of unknown content.
     pub(super) const fn drained(epoch: u32) -> Self {
         let stamped = SLOTS as u32;
-        let (is_own, is_certain) = (true, true);
+        let (is_own, is_certain, has_strays) = (true, true, false);
         let tickets = [Ticket::Open; SLOTS];
-        Self { epoch, owed: 0, next: 0, done: 0, stamped, is_own, is_certain, tickets }
+        Self { epoch, owed: 0, next: 0, done: 0, stamped, is_own, is_certain, has_strays, tickets }
     }
 
     /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
@@ -89,12 +91,15 @@ impl<const SLOTS: usize> Half<SLOTS> {
 
     /// Clears the stamps of the tickets that the epoch before did not give out (MB-11). Otherwise a
     /// slot that only bursts reach would hold a message of 2^32 epochs ago when the epoch wraps.
-    /// The half is drained and not open, so no peer writes it.
+    /// Strays are in any slot, and would be found when their epoch comes. The half is drained and
+    /// not open, so no peer writes it.
     fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>) {
         if STAMPS_NOT_CLEARED.is_planted() {
             return;
         }
-        for ticket in self.owed..self.stamped.min(place.config.slots()) {
+        let slots = place.config.slots();
+        let range = if self.has_strays { 0..slots } else { self.owed..self.stamped.min(slots) };
+        for ticket in range {
             place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
         }
     }

@@ -68,6 +68,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         } else {
             debug!("reservation word of epoch {} found in epoch {}", word.epoch, open);
             self.counters.word_repairs += 1;
+            self.halves.iter_mut().for_each(|half| half.has_strays = true);
             self.look_foreign(word.epoch);
             slots
         };
