@@ -80,7 +80,6 @@ mutants! {
     PAST_MEMBERS_FENCE = "past-members-fence", "G-11: what has ended fences nothing";
     CLONES_INHERIT_FENCES = "clones-inherit-fences", "G-11: a fence ends with its component";
     FENCES_OF_ANY_BOOT_COUNT = "fences-of-any-boot-count", "G-11: a fence is of one boot";
-    REMOVALS_ARE_NOT_PASSED_ON = "removals-are-not-passed-on", "G-14: the unreached fence, too";
     FENCES_ARE_NOT_PASSED_ON = "fences-are-not-passed-on", "G-11: a far member's fence is known";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
     REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";

@@ -251,23 +251,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             self.fence(node, incarnation.boot);
         }
         let level = self.db.standing(node).level;
-        // One that does not show that it hears this node may hear another.
-        let (left, echoing) = (left.without(me), self.echoing(now));
-        let is_reached = left.iter().all(|member| echoing.contains(member));
-        let to = if is_reached { left } else { self.members() };
-        self.send(to, Seat::Component, Message::Anid { node, incarnation, level });
-    }
-
-    /// Passes an order that the manager repeats on to the members that do not exchange heartbeats
-    /// with this node. The others ask where they miss the manager.
-    fn pass_on_removal(&mut self, now: Instant, node: Rank, standing: Standing) {
-        let Standing { incarnation, level, .. } = standing;
-        let echoing = self.echoing(now);
-        let members = self.members().without(self.term.claimant);
-        let to: Members = members.iter().filter(|member| !echoing.contains(*member)).collect();
-        if level == Level::Down && !crate::dirnet::REMOVALS_ARE_NOT_PASSED_ON.is_planted() {
-            self.send(to, Seat::Component, Message::Anid { node, incarnation, level });
-        }
+        self.send(left.without(me), Seat::Component, Message::Anid { node, incarnation, level });
     }
 
     fn finish_fencing(
@@ -420,7 +404,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             // The manager has not received the report of the fence, or the node has not come back.
             self.note_reset(now, node, standing);
             self.fence(node, incarnation.boot);
-            self.pass_on_removal(now, node, standing);
         } else if is_meant && self.has_fenced(node) {
             // This node does not hear its manager, and its report may have been lost on its way.
             self.fence(node, incarnation.boot);

@@ -500,16 +500,3 @@ pub(in crate::dirnet) fn x8_a_clone_is_ordered_through_a_member_that_reaches_the
         assert_eq!(net.reported(News::Unanswered(Rank(2))), 0);
     }
 }
-
-/// The manager reaches node 1 through node 2 alone, which does not hear node 1.
-#[test]
-pub(in crate::dirnet) fn g14_a_member_that_the_manager_reaches_through_another_fences() {
-    let mut net = Net::new(4);
-    net.min_alive = 2;
-    net.boot_all();
-    net.run(1_000);
-    net.cuts.extend([(0, 1), (1, 2)]);
-    net.crash(3);
-    net.run_while(5_000, |net| !net.resets().is_empty());
-    assert!(net.resets().iter().any(|(_, node)| *node == Rank(3)));
-}

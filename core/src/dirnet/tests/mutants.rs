@@ -136,7 +136,6 @@ scenarios! {
         g11_a_manager_that_others_meet_is_followed_when_it_dies
         g11_a_life_that_its_manager_does_not_hear_is_introduced
         x9_a_member_that_its_manager_does_not_reach_learns_of_a_removal
-        g14_a_member_that_the_manager_reaches_through_another_fences
         g11_a_fence_is_reported_through_a_member_that_reaches_the_manager
         g10_terms_do_not_race_where_links_are_not_transitive
         g10_a_manager_waits_before_it_goes_above_a_term_again

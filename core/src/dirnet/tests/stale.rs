@@ -252,9 +252,11 @@ pub(in crate::dirnet) fn x9_a_manager_that_claims_again_is_not_deaf_as_before() 
         let claim = Frame { term, ..net.frame(claimant, Message::Nmi) };
         assert_eq!(net.deliver(2, claim), Ok(()));
     }
+    let term = net.component(2).term();
+    assert_eq!(term.claimant, Rank(0));
     let receive = timing().receive.0 / MS;
     net.run(receive - 1);
-    let sign = Frame { term: net.component(2).term(), ..net.frame(0, Message::Enia) };
+    let sign = Frame { term, ..net.frame(0, Message::Enia) };
     assert_eq!(net.deliver(2, sign), Ok(()));
     net.log.clear();
     net.run(receive - 1);

@@ -98,7 +98,6 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/past-members-fence", RARE),
     scripted("dirnet/clones-inherit-fences", RARE),
     seen("dirnet/fences-of-any-boot-count", 221, &["fence"]),
-    scripted("dirnet/removals-are-not-passed-on", RARE),
     seen("dirnet/fences-are-not-passed-on", 3, LIVENESS),
     scripted("dirnet/repeated-resets-are-rash", RARE),
     seen("dirnet/removal-is-not-heard", 3, LIVENESS),
