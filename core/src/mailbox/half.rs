@@ -52,7 +52,8 @@ pub(super) struct Half<const SLOTS: usize> {
     /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
     /// admitted sender reserved each of them.
     pub(super) is_certain: bool,
-    /// The word showed an epoch that was not open: members may have put into any slot under it.
+    /// The word has shown an epoch that was not open, or may have to an owner before: members may
+    /// have put into any slot under it.
     pub(super) has_strays: bool,
     tickets: [Ticket; SLOTS],
 }
@@ -108,7 +109,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn recover(fabric: &impl Fabric, place: Place<'_>, epoch: u32, owed: u32) -> Self {
         let at = place.regions.record(place.config, epoch);
         let record = Stamp::from_word(fabric.memory().load(at.region, at.offset));
-        let mut half = Self::drained(epoch);
+        let mut half = Self { has_strays: true, ..Self::drained(epoch) };
         if record.epoch != epoch {
             // The other half was begun for a later epoch, so this one was drained.
             return half;

@@ -183,7 +183,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         if open & 1 == 0 {
             halves.reverse();
         }
-        halves.iter_mut().for_each(|half| half.has_strays = word.epoch != open);
         Self {
             config,
             regions,

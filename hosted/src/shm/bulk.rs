@@ -3,11 +3,11 @@
 //! Relaxed loads and stores move eight bytes each, and no compiler joins them: 30 GB/s, where
 //! vector registers move 49 within a cache. The processor's string move replaces whole lines
 //! without reading them first. That matters where the target was read last by another processor
-//! that shares no cache with this one: 1 MiB through a window to a reader takes 32 us with it, and
-//! 150 us with vectors of any width (Zen 5). But it moves 3.5 GB/s where the target lies some bytes
-//! behind the source in its page (Zen 3 and 4), as a payload behind a header does. A reader judges
-//! what it has copied by a completion, never by its own look at bytes that are still arriving
-//! (F-3), so the order within the copy is free.
+//! that shares no cache with this one, from where vectors of any width fetch each line: 1 MiB to
+//! one member of a group (`weft bench group`) took more than three times as long with them. But it
+//! is many times slower where the target lies some bytes behind the source in its page (Zen 3 and
+//! 4), as a payload behind a header does. A reader judges what it has copied by a completion, never
+//! by its own look at bytes that are still arriving (F-3), so the order within the copy is free.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn runs_of_all_alignments_arrive_whole() {
-        // A line of words before and behind, and longer than where the string move begins.
-        let count = 1 << 10;
+        // Whole lines and some words, longer than where the string move begins.
+        let count = (1 << 10) + 7;
         for (to_at, from_at) in (0..16).flat_map(|to| (0..16).map(move |from| (to, from))) {
             let from: Vec<_> = (0..count + 16).map(AtomicU64::new).collect();
             let to: Vec<_> = from.iter().map(|_| AtomicU64::new(u64::MAX)).collect();

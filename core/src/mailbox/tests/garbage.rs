@@ -146,17 +146,34 @@ fn a_damaged_word_is_repaired() {
 /// MB-11: found by a fuzz target; what was put then came behind later messages of its sender.
 #[test]
 fn what_was_put_under_a_later_epoch_is_not_found_when_that_comes() {
-    let world = world(4);
-    let mut cluster = Cluster::new(&world);
-    // Into a slot whose own message is released.
-    cluster.writer(A).put(b"before");
-    assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
-    post(&mut cluster, Op::FetchAdd { at: world.regions.word(), add: (2 << 32) - 1 });
-    cluster.writer(B).put(b"stray");
-    for round in 0..20_u8 {
-        assert!(!cluster.owner.drain_payloads().contains(&b"stray".to_vec()), "in round {round}");
-        cluster.writer(A).put(&[round]);
+    for is_succeeded in [false, true] {
+        let world = world(4);
+        let mut cluster = Cluster::new(&world);
+        // Into a slot whose own message is released.
+        cluster.writer(A).put(b"before");
+        assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
+        post(&mut cluster, Op::FetchAdd { at: world.regions.word(), add: (2 << 32) - 1 });
+        cluster.writer(B).put(b"stray");
+        assert_eq!(cluster.owner.drain().len(), 0);
+        assert_eq!(cluster.owner.mailbox.counters().word_repairs, 1);
+        if is_succeeded {
+            cluster.succeed_owner(&[A, B]);
+        }
+        for round in 0..20_u8 {
+            cluster.writer(A).put(&[round]);
+            let found = cluster.owner.drain_payloads();
+            assert!(!found.contains(&b"stray".to_vec()), "in round {round}, {is_succeeded}");
+        }
     }
+}
+
+#[test]
+fn a_damaged_epoch_is_counted() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let at = world.regions.word();
+    post(&mut cluster, Op::FetchAdd { at, add: 1 << 40 });
+    assert_eq!(cluster.owner.drain().len(), 0);
     assert_eq!(cluster.owner.mailbox.counters().word_repairs, 1);
 }
 

@@ -1,8 +1,11 @@
 //! Files along the trees of a group, across real processes, and the barriers of their nodes.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use weft::client::GroupSpeaker;
+use weft::client::{GroupListener, GroupSpeaker};
+use weft::explain::{Code, Explain as _};
 use weft::process::Signal;
 use weft_program::transfer::Cutter;
 
@@ -167,7 +170,7 @@ fn gt16_a_root_that_is_lost_in_the_middle_leaves_all_survivors_the_same_part() {
 fn gt20_a_member_that_has_come_back_is_waited_for_and_an_isolated_one_is_not() {
     let place = Place::new();
     let pair = "[[groups]]\nname = \"pair\"\nmembers = [0, 2]\n";
-    let (_up, _nodes) = up(&place, 3, pair);
+    let (_up, nodes) = up(&place, 3, pair);
     let pass = |number: u64, nodes: &[u16]| {
         let passed = place.weft("group barrier pair --name t --json").object();
         assert_eq!((&passed["barrier"], &passed["nodes"]), (&number.into(), &nodes.into()));
@@ -179,11 +182,22 @@ fn gt20_a_member_that_has_come_back_is_waited_for_and_an_isolated_one_is_not() {
     pass(3, &[0]);
     place.weft("release 2 --name t").done();
     pass(4, &[0, 2]);
+    // It takes part once the other counts it.
+    place.weft("inject node 0 --name t").done();
+    place.weft("inject partition 2 --from 0 --name t").done();
+    let opened = nodes.client(0).group_open("pair", Duration::from_millis(200));
+    assert_eq!(opened.expect_err("node 2 does not hear of it").code(), Code::Timeout);
+    place.weft("inject heal --name t").done();
+    pass(5, &[0, 2]);
     // What it sent before says nothing about the file that it sends next.
     place.weft("inject node 0 --name t").done();
-    let receiver = receive(&place, "pair", 0, 2);
+    let mut listener = GroupListener::new(nodes.client(2), "pair");
+    let heard = listener.listen(Some(0), Duration::from_millis(100)).expect("it is a member");
+    assert_eq!(heard, None);
+    listener.end(PATIENCE).expect("nothing is processed");
     place.weft_with("bcast --tree --from 0 --group pair --name t", "back again").done();
-    assert_eq!(receiver.wait().object()["sha256"], digest(b"back again"));
+    let heard = receive(&place, "pair", 0, 2).wait().object();
+    assert_eq!(heard["sha256"], digest(b"back again"));
 }
 
 /// All nodes count all, those that have come back included.
