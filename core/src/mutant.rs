@@ -6,7 +6,8 @@
 //! `false` at compile time and the guard is all that is left, so nothing of this reaches a
 //! shipped build. With it, one build holds every mutant, and `plant` chooses the one to run.
 //!
-//! The choice is one word for the whole process: a judge runs one mutant after the other.
+//! The choice is one word for the whole process, so a judge runs one mutant after the other; in the
+//! unit tests of this crate it is one for each thread, for they run side by side.
 
 /// A guard that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,15 +56,32 @@ mod planted {
 
     const NO_MUTANT: u32 = 0;
 
+    #[cfg(not(test))]
     static PLANTED: AtomicU32 = AtomicU32::new(NO_MUTANT);
+
+    #[cfg(test)]
+    std::thread_local! {
+        static PLANTED: AtomicU32 = const { AtomicU32::new(NO_MUTANT) };
+    }
+
+    #[cfg(not(test))]
+    fn with_planted<R>(use_it: impl FnOnce(&AtomicU32) -> R) -> R {
+        use_it(&PLANTED)
+    }
+
+    #[cfg(test)]
+    fn with_planted<R>(use_it: impl FnOnce(&AtomicU32) -> R) -> R {
+        PLANTED.with(use_it)
+    }
 
     /// Leaves out the guard of `mutant`, and puts back the one before; `None` puts back all.
     pub fn plant(mutant: Option<&Mutant>) {
-        PLANTED.store(mutant.map_or(NO_MUTANT, mark), Ordering::Relaxed);
+        let chosen = mutant.map_or(NO_MUTANT, mark);
+        with_planted(|planted| planted.store(chosen, Ordering::Relaxed));
     }
 
     pub(super) fn is(mutant: &Mutant) -> bool {
-        PLANTED.load(Ordering::Relaxed) == mark(mutant)
+        with_planted(|planted| planted.load(Ordering::Relaxed)) == mark(mutant)
     }
 
     /// FNV-1a over `protocol/name`: never [`NO_MUTANT`].

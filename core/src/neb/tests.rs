@@ -26,6 +26,7 @@ mod damage;
 mod epochs;
 mod faces;
 mod held;
+#[cfg(feature = "mutants")]
 mod planted;
 mod replayers;
 mod restarts;

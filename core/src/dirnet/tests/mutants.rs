@@ -275,7 +275,7 @@ fn judge(mutant: &Mutant) -> (usize, Option<&'static str>) {
     }
 }
 
-/// Plants bugs for the whole process, so only ci/mutants runs it, and alone, with
+/// Takes minutes and silences all panics, so only ci/mutants runs it, with
 /// WEFT_PLANT_DIRNET=part/parts: every so many of the bugs. It prints each bug and its scenario for
 /// the table of seeds.
 #[test]

@@ -4,7 +4,6 @@ use std::boxed::Box;
 use std::vec::Vec;
 
 use super::held::Held;
-use super::planted::Turn;
 use super::{DEPTH, NET_SLOTS, WORDS};
 use crate::decision::Decision;
 use crate::fabric::loopback::Net;
@@ -42,8 +41,6 @@ pub(super) struct World<const N: usize> {
     pub(super) net: Box<Net<N, WORDS>>,
     pub(super) config: Config,
     pub(super) regions: Regions,
-    /// While this world exists, no guard is disabled except by this thread.
-    _turn: Turn,
 }
 
 impl<const N: usize> World<N> {
@@ -57,11 +54,10 @@ impl<const N: usize> World<N> {
     }
 
     pub(super) fn with(sizes: Sizes) -> Self {
-        let turn = Turn::wait();
         let config = Config::new(Sizes { peers: N as u16, ..sizes }).unwrap();
         let mut layout = Layout::new(N as u16);
         let regions = config.add_regions(&mut layout).unwrap();
-        Self { net: Box::new(Net::new(layout)), config, regions, _turn: turn }
+        Self { net: Box::new(Net::new(layout)), config, regions }
     }
 
     /// A whole slot.

@@ -30,14 +30,11 @@ fn suspects_keep_what_they_were_lent() -> bool {
 }
 
 /// RZ-14.
-// Not while another test plants a bug.
-#[cfg(not(feature = "mutants"))]
 #[test]
 fn damaged_bytes_are_not_delivered() {
     assert!(damage_is_noticed());
 }
 
-#[cfg(not(feature = "mutants"))]
 #[test]
 fn an_offer_is_kept_until_its_reader_is_fenced() {
     assert!(suspects_keep_what_they_were_lent());
