@@ -47,6 +47,8 @@ pub(super) struct Half<const SLOTS: usize> {
     done: u32,
     /// Slots of tickets from here on carry no stamp of theirs.
     stamped: u32,
+    /// All skipped tickets are below.
+    skipped: u32,
     /// This owner began the epoch, so no earlier one took of it.
     pub(super) is_own: bool,
     /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
@@ -61,10 +63,18 @@ pub(super) struct Half<const SLOTS: usize> {
 impl<const SLOTS: usize> Half<SLOTS> {
     /// A half with nothing owed and slots of unknown content.
     pub(super) const fn drained(epoch: u32) -> Self {
-        let stamped = SLOTS as u32;
-        let (is_own, is_certain, has_strays) = (true, true, false);
-        let tickets = [Ticket::Open; SLOTS];
-        Self { epoch, owed: 0, next: 0, done: 0, stamped, is_own, is_certain, has_strays, tickets }
+        Self {
+            epoch,
+            owed: 0,
+            next: 0,
+            done: 0,
+            stamped: SLOTS as u32,
+            skipped: 0,
+            is_own: true,
+            is_certain: true,
+            has_strays: false,
+            tickets: [Ticket::Open; SLOTS],
+        }
     }
 
     /// Begins `epoch` in memory and in the journal. Nothing of the epoch before may be owed.
@@ -199,7 +209,13 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         // No peer can write the slot any more; it holds a message of an earlier epoch.
         place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
+        self.skipped = self.skipped.max(ticket + 1);
         self.finish(fabric, place, ticket);
+    }
+
+    /// Whether `ticket` or a later one was skipped.
+    pub(super) fn has_skipped_from(&self, ticket: u32) -> bool {
+        self.skipped > ticket
     }
 
     /// Sets the bit of `ticket` in the journal.

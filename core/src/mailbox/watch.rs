@@ -91,7 +91,7 @@ pub(super) struct Expected {
     pub(super) incarnation: u16,
     pub(super) sequence: u32,
     /// The previous message lay in an epoch that this owner began, so that no earlier owner can
-    /// have released a later one.
+    /// have released a later one, and no ticket after it was skipped.
     pub(super) is_certain: bool,
 }
 

@@ -122,6 +122,36 @@ fn an_unknown_ticket_is_skipped_and_its_message_put_again() {
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
 }
 
+/// MB-14: of a batch whose sender was fenced, one message never arrives, and it is skipped before
+/// those ahead of it are taken.
+#[test]
+fn a_gap_that_was_skipped_ahead_of_a_message_is_no_evidence() {
+    for lost in 0..4 {
+        let world = world(8);
+        let mut cluster = Cluster::new(&world);
+        let stride = world.config.stride() as usize;
+        cluster.writer(B).hold_ticket(b"late");
+        let writer = cluster.writer(A);
+        for payload in [b"0", b"1", b"2"] {
+            writer.stage(payload);
+        }
+        writer.hold_ticket(b"3");
+        writer.fabric.tear(OWNER, |byte| byte / stride != lost);
+        assert_eq!(cluster.owner.take(), None);
+        cluster.crash(A);
+        cluster.owner.fence(A);
+        cluster.owner.poll();
+        assert_eq!(cluster.writer(B).finish(), PUT);
+        assert_eq!(cluster.owner.take().unwrap().payload, b"late");
+        cluster.owner.turn();
+        cluster.owner.turn();
+        assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+        assert_eq!(cluster.owner.drain().len(), 3);
+        let counters = cluster.owner.mailbox.counters();
+        assert_eq!((counters.skipped, counters.forgery), (1, None), "message {lost} is lost");
+    }
+}
+
 #[test]
 fn a_claim_torn_by_the_read_is_read_again() {
     let world = world(8);
