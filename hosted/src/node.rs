@@ -60,6 +60,7 @@ use faults::CutFabric;
 pub use own_puts::PutError;
 pub(crate) use reset::ToLauncher;
 pub use reset::{Launcher, OperatorAlarm, ResetNode, ResetOutcome};
+pub(crate) use supervisor::IsolationNote;
 pub use supervisor::{ProgramRun, run as run_supervisor};
 pub use tasks::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 

@@ -7,14 +7,14 @@ use crate::explain::{Code, Explain};
 
 /// A word that its key does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} is {found:?}, but must be {choices}")]
+#[error("{key} is {found:?}, but must be {}", listed(.choices))]
 pub struct WordError {
     /// The key.
     pub key: &'static str,
     /// The beginning of the word.
     pub found: String,
-    /// The words that the key takes, as the error lists them.
-    pub choices: &'static str,
+    /// The words that the key takes.
+    pub choices: &'static [&'static str],
     /// What to set instead.
     pub cure: &'static str,
 }
@@ -29,11 +29,20 @@ impl Explain for WordError {
     }
 }
 
-/// The table of a type: its key, what the key must be, what to set instead, and each variant's
-/// word.
+/// `"a", "b" or "c"`.
+fn listed(choices: &[&str]) -> String {
+    let quoted: Vec<String> = choices.iter().map(|choice| format!("{choice:?}")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The table of a type: its key, what to set instead, and each variant's word.
 macro_rules! words {
     (
-        $type:ident, $key:expr, $choices:literal, $cure:literal,
+        $type:ident, $key:expr, $cure:literal,
         $($variant:ident = $word:literal),+ $(,)?
     ) => {
         impl $type {
@@ -62,7 +71,7 @@ macro_rules! words {
                     _ => {
                         // The whole of it may be a pasted file.
                         let found = text.chars().take(48).collect();
-                        let (key, choices, cure) = ($key, $choices, $cure);
+                        let (key, choices, cure) = ($key, &[$($word),+], $cure);
                         Err($crate::words::WordError { key, found, choices, cure })
                     }
                 }

@@ -14,7 +14,9 @@
 //! because no manager has met the boot that died, the node is restarted after the time `undecided`;
 //! its peers fence the old boot when they meet the next one. A node that ends before it takes part
 //! in the DIR net is unknown to the manager, and is retried soon, with growing delays. A node that
-//! has ended in order is never restarted, and an isolated node stays down until it is released.
+//! has ended in order is never restarted. An isolated node that dies is restarted, too, and so is
+//! one that runs on and does not say itself that it is isolated, as one that hangs: the host saves
+//! the isolation first, so that the next supervisor starts no component and asks for its release.
 
 use super::Standing;
 use super::backoff::Backoff;
@@ -36,8 +38,10 @@ struct Launched<const NODES: usize> {
     has_entered: bool,
     /// The delay before the restart of a node that has not taken part yet.
     backoff: Backoff,
-    /// When a dead node is restarted without a decision; `None` while it runs, and after it has
-    /// ended in order.
+    /// Its own supervisor has said that it is isolated.
+    is_halted: bool,
+    /// When a dead node is restarted without a decision, or one that should have halted; `None`
+    /// while it runs otherwise, and after it has ended in order.
     due: Option<Instant>,
     /// Its isolations and releases.
     standing: Standing,
@@ -49,7 +53,7 @@ struct Launched<const NODES: usize> {
 impl<const NODES: usize> Launched<NODES> {
     /// When it is started again, unless something else is decided before.
     fn next_start(&self) -> Option<Instant> {
-        self.due.filter(|_| self.standing.isolation().is_none() && !self.is_decided())
+        self.due.filter(|_| self.standing.isolation().is_some() || !self.is_decided())
     }
 
     /// Whether a manager has removed this boot: it resets the node once all members have fenced it.
@@ -75,6 +79,7 @@ impl<const NODES: usize> Launcher<NODES> {
             runs: false,
             boot: None,
             has_entered: false,
+            is_halted: false,
             backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
             due: None,
             standing: Standing::default(),
@@ -86,7 +91,8 @@ impl<const NODES: usize> Launcher<NODES> {
     /// A process of `node` was started.
     pub fn handle_started(&mut self, node: Rank) {
         if let Some(it) = self.node(node) {
-            (it.runs, it.boot, it.due, it.has_entered) = (true, None, None, false);
+            (it.runs, it.boot, it.due) = (true, None, None);
+            (it.has_entered, it.is_halted) = (false, false);
         }
     }
 
@@ -141,17 +147,37 @@ impl<const NODES: usize> Launcher<NODES> {
         // A process that has not reported its boot was started after that order was given. One that
         // has died may have been a boot that the manager never met.
         self.nodes.get(usize::from(node.0)).is_some_and(|it| {
-            it.due.is_some() || it.runs && it.boot.is_some_and(|running| running <= boot)
+            let is_dead = !it.runs && it.due.is_some();
+            is_dead || it.runs && it.boot.is_some_and(|running| running <= boot)
         })
     }
 
     /// A node reports that `node` is isolated since `boot`; whether that is new. Every node that
     /// learns of it reports it, some of them late.
-    pub fn handle_isolated(&mut self, node: Rank, boot: Incarnation) -> bool {
+    pub fn handle_isolated(&mut self, now: Instant, node: Rank, boot: Incarnation) -> bool {
+        let undecided = self.undecided;
         let Some(it) = self.node(node) else { return false };
         let before = it.standing.isolation();
         it.standing = it.standing.merged(Standing::isolate(boot));
-        before.is_none() && it.standing.isolation().is_some()
+        let is_isolated = it.standing.isolation().is_some();
+        if is_isolated && it.runs && !it.is_halted {
+            it.due.get_or_insert(now.after(undecided));
+        }
+        before.is_none() && is_isolated
+    }
+
+    /// The supervisor of `node` that runs has itself reported that it is isolated.
+    pub fn handle_halted(&mut self, node: Rank) {
+        if let Some(it) = self.node(node).filter(|it| it.runs) {
+            (it.is_halted, it.due) = (true, None);
+        }
+    }
+
+    /// Since which boot `node` is isolated, if it is: save it for the supervisor that is started
+    /// next.
+    #[must_use]
+    pub fn isolation(&self, node: Rank) -> Option<Incarnation> {
+        self.nodes.get(usize::from(node.0)).and_then(|it| it.standing.isolation())
     }
 
     /// A node reports that isolations of `node` up to `boot` are over. A released node that has
@@ -166,7 +192,8 @@ impl<const NODES: usize> Launcher<NODES> {
         }
     }
 
-    /// The first dead node for which no decision has come in time: start it, and ask again.
+    /// The first node for which no decision has come in time, or that should have halted: end what
+    /// is left of it, start it, and ask again.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Option<Rank> {
         let due = |it: &Launched<NODES>| it.next_start().is_some_and(|due| due <= now);
@@ -267,16 +294,33 @@ mod tests {
     }
 
     #[test]
-    fn x11_an_isolated_node_stays_down_until_it_is_released() {
+    fn x11_an_isolated_node_that_dies_is_restarted_and_after_its_release_reset() {
         let mut launcher = launcher();
+        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        assert!(launcher.handle_isolated(at(0), NODE, Incarnation(4)));
+        assert!(!launcher.handle_isolated(at(0), NODE, Incarnation(4)), "known");
+        launcher.handle_halted(NODE);
+        assert_eq!(launcher.poll_timeout(), None, "it says so itself");
         launcher.handle_ended(at(0), NODE, false);
-        assert!(launcher.handle_isolated(NODE, Incarnation(4)));
-        assert!(!launcher.handle_isolated(NODE, Incarnation(4)), "known");
-        assert_eq!(launcher.next_due(at(60_000)), None);
+        assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "no manager resets it");
+        assert_eq!(launcher.isolation(NODE), Some(Incarnation(4)));
         launcher.handle_released(at(60_000), NODE, Incarnation(4));
-        assert!(!launcher.handle_isolated(NODE, Incarnation(4)), "over");
-        assert_eq!(launcher.poll_timeout(), Some(at(63_000)));
+        assert!(!launcher.handle_isolated(at(60_000), NODE, Incarnation(4)), "over");
+        assert_eq!((launcher.poll_timeout(), launcher.isolation(NODE)), (Some(at(63_000)), None));
         launcher.handle_removed(Rank(2), NODE, Incarnation(4));
         assert_eq!(launcher.poll_timeout(), Some(at(63_000)), "no manager resets a released boot");
+    }
+
+    #[test]
+    fn x11_an_isolated_node_that_does_not_say_so_itself_is_restarted() {
+        let mut launcher = launcher();
+        launcher.handle_isolated(at(0), NODE, Incarnation(4));
+        launcher.handle_isolated(at(1_000), NODE, Incarnation(4));
+        assert_eq!(launcher.next_due(at(2_999)), None);
+        assert_eq!(launcher.next_due(at(3_000)), Some(NODE));
+        launcher.handle_released(at(3_000), NODE, Incarnation(4));
+        assert_eq!(launcher.next_due(at(6_000)), Some(NODE), "it hangs");
+        launcher.handle_started(NODE);
+        assert_eq!(launcher.poll_timeout(), None);
     }
 }

@@ -168,12 +168,6 @@ impl Faults {
         self.over = true;
     }
 
-    /// Whether nothing goes wrong any more.
-    #[must_use]
-    pub const fn are_over(&self) -> bool {
-        self.over
-    }
-
     /// The numbers of the faults that happened, ascending.
     #[must_use]
     pub fn happened(&self) -> &[u32] {

@@ -188,8 +188,7 @@ pub enum Part {
 words!(
     Profile,
     key::DIRNET_PROFILE,
-    "one of [\"host\", \"lan\", \"rdma\"]",
-    "set dirnet.profile to one of [\"host\", \"lan\", \"rdma\"]",
+    "set dirnet.profile to one of these",
     Host = "host",
     Lan = "lan",
     Rdma = "rdma",
@@ -197,8 +196,7 @@ words!(
 words!(
     Part,
     key::DIRNET_ROLES,
-    "one of [\"manager\", \"backup\", \"agent\"]",
-    "set dirnet.roles to one of [\"manager\", \"backup\", \"agent\"]",
+    "set dirnet.roles to one of these for each node",
     Manager = "manager",
     Backup = "backup",
     Agent = "agent",

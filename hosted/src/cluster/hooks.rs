@@ -45,9 +45,8 @@ pub enum Kind {
 }
 
 words! {
-    Kind, "--only",
-    "\"view\", \"joined\", \"failed\", \"removed\", \"isolated\", \"released\", \"suspected\", \
-     \"trusted\", \"task\" or \"missed\"",
+    Kind,
+    "--only",
     "name a kind of event",
     View = "view",
     Joined = "joined",

@@ -4,6 +4,8 @@
 //! from here, so the file that documents a limit cannot disagree with the code that checks it.
 //! Defaults live in the `Default` of the structs; this table does not repeat them.
 
+use std::fmt;
+
 use weft_core::group::Costs;
 
 use super::group::Group;
@@ -58,6 +60,12 @@ pub(super) enum Shape {
 impl Key {
     const fn new(path: &'static str, limit: Limit) -> Self {
         Self { path, limit }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.limit.fmt(f)
     }
 }
 

@@ -22,7 +22,6 @@ pub enum TensorPath {
 words!(
     TensorPath,
     "rendezvous.path",
-    "\"hand_over\", \"read\" or \"write\"",
     "set rendezvous.path to \"hand_over\" to copy no tensor between the nodes of one host, or to \
      \"read\" or \"write\" to copy it as between hosts",
     HandOver = "hand_over",

@@ -8,10 +8,18 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
+use super::key::{
+    DIRNET_MIN_ALIVE, DIRNET_RESET_MAX, DIRNET_RESET_WITHIN_S, GROUP_BLOCK_LEN, GROUP_BLOCKS,
+    GROUP_ENTRIES, GROUP_LATENCY, GROUPS, HOOKS_TIMEOUT_S, LANE_SLOTS, MAILBOX_HOLD_S,
+    MAILBOX_MESSAGE_LEN, MAILBOX_SLOTS, MAILBOX_STALL_AFTER_US, METRICS_PORT, NEB_MESSAGE_LEN,
+    NEB_SLOTS, NODES, RECOVERY_ANSWER_MS, RENDEZVOUS_POOL_MIB, RENDEZVOUS_STORE_MIB, RESTART_MAX,
+    RESTART_WITHIN_S, TASK_BEAT_MS, VERBS_DEADLINE_MS, VERBS_RETRY_COUNT, VERBS_RNR_RETRY_COUNT,
+    VERBS_RNR_TIMER, VERBS_TIMEOUT,
+};
 use super::program::Program;
 use super::task::Task;
 use super::timing::Row;
-use super::{Cluster, DirNet, Hooks, Kind, NamedGroup, Part, Recovery, key};
+use super::{Cluster, DirNet, Hooks, Kind, NamedGroup, Part, Recovery, Restart, Verbs, key};
 
 fn list(texts: &[String]) -> Value {
     Value::from(texts.to_vec())
@@ -22,6 +30,9 @@ pub(super) fn render(cluster: &Cluster) -> String {
     let Cluster { name, nodes, wait, fabric, mailbox, lane, restart, .. } = cluster;
     let Cluster { neb, group, rendezvous, dirnet, tasks, component, hooks, .. } = cluster;
     let Cluster { recovery, verbs, network, .. } = cluster;
+    let super::Mailbox { message_len, stall_after_us, hold_s, .. } = mailbox;
+    let Restart { max, within_s } = restart;
+    let Verbs { timeout, retry_count, rnr_retry_count, rnr_timer, deadline_ms, .. } = verbs;
     let key = network.key.as_ref().map_or(String::new(), |path| {
         format!("key = {}\n", Value::from(path.to_string_lossy().into_owned()))
     });
@@ -40,7 +51,7 @@ pub(super) fn render(cluster: &Cluster) -> String {
 # the first a letter or a digit. Must be set.
 name = "{name}"
 
-# How many members the cluster has: {nodes_limit}. Fixed while it runs. Must be set.
+# How many members the cluster has: {NODES}. Fixed while it runs. Must be set.
 nodes = {nodes}
 
 # How an idle node waits: "spin" polls without pause (lowest latency, one processor per node),
@@ -52,31 +63,31 @@ fabric = "{fabric}"
 
 [mailbox]
 # Slots in each of the two halves of a node's mailbox: between this many and twice as many
-# messages wait before further puts are refused as full; {mailbox_slots_limit}.
+# messages wait before further puts are refused as full; {MAILBOX_SLOTS}.
 slots = {mailbox_slots}
 
-# The longest message in bytes: {message_len_limit}. Each slot takes this much memory.
+# The longest message in bytes: {MAILBOX_MESSAGE_LEN}. Each slot takes this much memory.
 message_len = {message_len}
 
 # After how many microseconds the owner of a mailbox questions a ticket whose message has not
-# arrived: {stall_limit}. Choose more than the machine's own stalls.
+# arrived: {MAILBOX_STALL_AFTER_US}. Choose more than the machine's own stalls.
 stall_after_us = {stall_after_us}
 
-# For how many seconds a client may hold messages before it releases them: {hold_limit}. Then they
-# go back and are delivered again. 0 means as long as the client is connected; a client that stops
-# reading then blocks the mailbox for all others.
+# For how many seconds a client may hold messages before it releases them: {MAILBOX_HOLD_S}. Then
+# they go back and are delivered again. 0 means as long as the client is connected; a client that
+# stops reading then blocks the mailbox for all others.
 hold_s = {hold_s}
 
 [lane]
-# Messages under way from one node to one other: {lane_slots_limit}.
+# Messages under way from one node to one other: {LANE_SLOTS}.
 slots = {lane_slots}
 
 [neb]
 # How many broadcast messages of one node may be outstanding, that is, not yet received by every
-# other node: {neb_slots_limit}.
+# other node: {NEB_SLOTS}.
 slots = {neb_slots}
 
-# The longest message in bytes: {neb_message_len_limit}. Every node keeps two rings of slots of this
+# The longest message in bytes: {NEB_MESSAGE_LEN}. Every node keeps two rings of slots of this
 # length for every node.
 message_len = {neb_message_len}
 
@@ -97,11 +108,11 @@ membership = "{neb_membership}"
 count = {group_count}
 
 # How many messages, and how many blocks of long messages, a node may be ahead of the slowest
-# member: {group_entries_limit}; {group_blocks_limit}.
+# member: {GROUP_ENTRIES}; {GROUP_BLOCKS}.
 entries = {group_entries}
 blocks = {group_blocks}
 
-# Bytes of a block: {group_block_len_limit}.
+# Bytes of a block: {GROUP_BLOCK_LEN}.
 # Every node keeps `blocks` of these for every node and group.
 block_len = {group_block_len}
 
@@ -109,19 +120,19 @@ block_len = {group_block_len}
 # "fibonacci" or "pipeline". `weft bcast --tree --topology` chooses for the blocks of one file.
 topology = "{group_topology}"
 
-# How many messages a member can send while one travels to the next: {group_latency_limit}. The
+# How many messages a member can send while one travels to the next: {GROUP_LATENCY}. The
 # ratio of "fibonacci"; `weft bench group --model` measures it.
 latency = {group_latency}
 
 {groups}
 [rendezvous]
 # MiB that every node keeps for tensors that it sends by name, and as many for those that it
-# receives: {rendezvous_limit}. 0 for none, which takes no memory. The longest tensor that is read
-# is the largest power of two that is not longer.
+# receives: {RENDEZVOUS_POOL_MIB}. 0 for none, which takes no memory. The longest tensor that is
+# read is the largest power of two that is not longer.
 pool_mib = {rendezvous_pool_mib}
 
 # The most MiB of tensors that a node keeps for `weft send` and `weft recv`, as they are needed:
-# {rendezvous_store_limit}. They outlive the component.
+# {RENDEZVOUS_STORE_MIB}. They outlive the component.
 store_mib = {rendezvous_store_mib}
 
 # Where all nodes are on one host, "hand_over" copies nothing that `weft send` sends or
@@ -131,8 +142,8 @@ store_mib = {rendezvous_store_mib}
 path = "{rendezvous_path}"
 
 [restart]
-# A node's component that ends is started again at most `max` times ({max_limit}; 0 means never)
-# within `within_s` seconds ({within_limit}); at the next end the node gives up.
+# A node's component that ends is started again at most `max` times ({RESTART_MAX}; 0 means never)
+# within `within_s` seconds ({RESTART_WITHIN_S}); at the next end the node gives up.
 max = {max}
 within_s = {within_s}
 
@@ -141,7 +152,7 @@ within_s = {within_s}
 # others, "lan" for one host per node, "rdma" for dedicated polling processors.
 profile = "{profile}"
 
-# How many members, itself included, a manager must hear to remove a node: {min_alive_limit}, and
+# How many members, itself included, a manager must hear to remove a node: {DIRNET_MIN_ALIVE}, and
 # at most `nodes`. The default, here {min_alive}, is a majority of three nodes or more: after a
 # network partition at most one side removes the nodes of the other, and a side without a majority
 # removes none. 1 prefers availability: each side with two nodes or more removes the nodes of the
@@ -155,8 +166,8 @@ profile = "{profile}"
 # roles = ["manager", "backup", "backup", "agent"]
 {roles}
 [dirnet.reset]
-# A node that is down is reset at most `max` times ({reset_max_limit}; 0 means never) within
-# `within_s` seconds ({reset_within_limit}); at the next failure it is isolated until
+# A node that is down is reset at most `max` times ({DIRNET_RESET_MAX}; 0 means never) within
+# `within_s` seconds ({DIRNET_RESET_WITHIN_S}); at the next failure it is isolated until
 # `weft release`. `within_s` must be longer than `max` resets take, each `reboot_ms` plus the time
 # to the verdict, or a node that never comes back would be reset forever. The default is long
 # enough.
@@ -170,16 +181,17 @@ within_s = {reset_within_s}
 devices = {devices}
 
 # How soon a dead peer is detected. The device retransmits a packet `retry_count` times,
-# {retry_limit}, each after 4.096 us times 2 to the power of `timeout`, {timeout_limit}, or up to
-# four times that. Weft gives up work that is still outstanding after `deadline_ms`,
-# {deadline_limit}. With these numbers
+# {VERBS_RETRY_COUNT}, each after 4.096 us times 2 to the power of `timeout`, {VERBS_TIMEOUT}, or
+# up to four times that. Weft gives up work that is still outstanding after `deadline_ms`,
+# {VERBS_DEADLINE_MS}. With these numbers
 # {detection}.
 timeout = {timeout}
 retry_count = {retry_count}
 deadline_ms = {deadline_ms}
 
-# How often a peer may answer that it is not ready, {rnr_retry_limit}, and the code of the pause
-# that a node asks for then, {rnr_timer_limit} (12 is 0.64 ms). One-sided work gets no such answers.
+# How often a peer may answer that it is not ready, {VERBS_RNR_RETRY_COUNT}, and the code of the
+# pause that a node asks for then, {VERBS_RNR_TIMER} (12 is 0.64 ms). One-sided work gets no such
+# answers.
 rnr_retry_count = {rnr_retry_count}
 rnr_timer = {rnr_timer}
 
@@ -195,7 +207,7 @@ addresses = {addresses}
 {key}
 [metrics]
 # Node R serves its counters as OpenMetrics at 127.0.0.1, port `port` + R, to every user of the
-# host: {metrics_port_limit}; 0 for none. In any case they are served at a socket in the
+# host: {METRICS_PORT}; 0 for none. In any case they are served at a socket in the
 # cluster's directory, which `weft metrics` names.
 port = {metrics_port}
 
@@ -205,64 +217,29 @@ port = {metrics_port}
 {task_help}"#,
         profile = dirnet.profile,
         timing = timing_table(dirnet),
-        min_alive_limit = key::DIRNET_MIN_ALIVE.limit,
         min_alive = dirnet.min_alive(*nodes),
-        reset_max_limit = key::DIRNET_RESET_MAX.limit,
         reset_max = dirnet.reset.max,
-        reset_within_limit = key::DIRNET_RESET_WITHIN_S.limit,
         reset_within_s = dirnet.reset.within_s,
         name_len_max = super::ClusterName::LEN_MAX,
-        nodes_limit = key::NODES.limit,
-        mailbox_slots_limit = key::MAILBOX_SLOTS.limit,
         mailbox_slots = mailbox.slots,
-        message_len_limit = key::MAILBOX_MESSAGE_LEN.limit,
-        message_len = mailbox.message_len,
-        stall_limit = key::MAILBOX_STALL_AFTER_US.limit,
-        stall_after_us = mailbox.stall_after_us,
-        hold_limit = key::MAILBOX_HOLD_S.limit,
-        hold_s = mailbox.hold_s,
-        lane_slots_limit = key::LANE_SLOTS.limit,
         lane_slots = lane.slots,
-        neb_slots_limit = key::NEB_SLOTS.limit,
         neb_slots = neb.slots,
-        neb_message_len_limit = key::NEB_MESSAGE_LEN.limit,
         neb_message_len = neb.message_len,
         neb_form = neb.form,
         neb_membership = neb.membership,
         group_count = group.count,
-        group_entries_limit = key::GROUP_ENTRIES.limit,
         group_entries = group.entries,
-        group_blocks_limit = key::GROUP_BLOCKS.limit,
         group_blocks = group.blocks,
-        group_block_len_limit = key::GROUP_BLOCK_LEN.limit,
         group_block_len = group.block_len,
         group_topology = group.topology,
-        group_latency_limit = key::GROUP_LATENCY.limit,
         group_latency = group.latency,
         groups = groups_tables(&group.named),
-        rendezvous_limit = key::RENDEZVOUS_POOL_MIB.limit,
         rendezvous_pool_mib = rendezvous.pool_mib,
-        rendezvous_store_limit = key::RENDEZVOUS_STORE_MIB.limit,
         rendezvous_store_mib = rendezvous.store_mib,
         rendezvous_path = rendezvous.path,
-        max_limit = key::RESTART_MAX.limit,
-        max = restart.max,
-        within_limit = key::RESTART_WITHIN_S.limit,
-        within_s = restart.within_s,
         devices = list(&verbs.devices),
-        retry_limit = key::VERBS_RETRY_COUNT.limit,
-        retry_count = verbs.retry_count,
-        timeout_limit = key::VERBS_TIMEOUT.limit,
-        timeout = verbs.timeout,
-        deadline_limit = key::VERBS_DEADLINE_MS.limit,
-        deadline_ms = verbs.deadline_ms,
         detection = verbs.detection(),
-        rnr_retry_limit = key::VERBS_RNR_RETRY_COUNT.limit,
-        rnr_retry_count = verbs.rnr_retry_count,
-        rnr_timer_limit = key::VERBS_RNR_TIMER.limit,
-        rnr_timer = verbs.rnr_timer,
         addresses = list(&network.addresses),
-        metrics_port_limit = key::METRICS_PORT.limit,
         metrics_port = cluster.metrics.port,
         component = component_table(component.as_ref()),
         recovery = recovery_table(recovery),
@@ -303,9 +280,8 @@ fn timing_table(dirnet: &DirNet) -> String {
 
 /// What `[[groups]]` are, and those that are set.
 fn groups_tables(groups: &[NamedGroup]) -> String {
-    let limit = key::GROUPS.limit;
     let mut text = format!(
-        "# Groups of some nodes, {limit}, with the sizes of [group]; `members` are their ranks.\n"
+        "# Groups of some nodes, {GROUPS}, with the sizes of [group]; `members` are their ranks.\n"
     );
     let table = |NamedGroup { name, members }: &NamedGroup| {
         format!("[[groups]]\nname = \"{name}\"\nmembers = {members:?}\n")
@@ -368,7 +344,7 @@ fn recovery_table(recovery: &Recovery) -> String {
 # relative path begins at the folder of this file. Without it, or for tasks that it does not
 # declare, recovery is the built-in one.
 {line}
-# For how many milliseconds, {limit}, a failed task that the script declares waits for
+# For how many milliseconds, {RECOVERY_ANSWER_MS}, a failed task that the script declares waits for
 # an order. Then its node does what the script's DEFAULT says.
 answer_ms = {answer_ms}
 # The programs that CALL of the script may run, by name, each as an array of words; the node that
@@ -377,7 +353,6 @@ answer_ms = {answer_ms}
 {calls}# The translated script. `weft up` and `weft node` write it into the copy that nodes read:
 # image = "V1JMMQ=="
 {image}"#,
-        limit = key::RECOVERY_ANSWER_MS.limit,
         answer_ms = recovery.answer_ms,
         calls = calls_line(&recovery.calls),
     )
@@ -399,15 +374,14 @@ fn calls_line(calls: &BTreeMap<String, Vec<String>>) -> String {
 
 /// What `[hooks]` is, with a command that is commented out for each event that has none.
 fn hooks_table(hooks: &Hooks) -> String {
-    let limit = key::HOOKS_TIMEOUT_S.limit;
     let mut text = format!(
         r#"[hooks]
 # Commands, each a program and its arguments, that the manager's node runs for the events of `weft
 # watch`, one after the other. The event is in WEFT_EVENT, WEFT_VIEW, WEFT_TERM, WEFT_RANK,
 # WEFT_INCARNATION, WEFT_VERDICT and WEFT_TASK_NAME, and as JSON on standard input. Up to 64 events
-# wait. A command that still runs after `timeout_s` seconds, {limit}, is killed. When a manager
-# dies, the next one repeats what was not reported as done: view and term are the same then, so a
-# command that must act once compares them.
+# wait. A command that still runs after `timeout_s` seconds, {HOOKS_TIMEOUT_S}, is killed. When a
+# manager dies, the next one repeats what was not reported as done: view and term are the same then,
+# so a command that must act once compares them.
 timeout_s = {timeout_s}
 "#,
         timeout_s = hooks.timeout_s,
@@ -428,13 +402,12 @@ fn task_help() -> String {
         r#"# Programs that nodes guard, up to {tasks_max}; `name` and `program` must be set. A
 # program that fails or reports an error is restarted at most `max` times within `within_s` seconds,
 # then isolated; one that ends with status 0 has finished. `program` is a path or is looked up in
-# PATH. Without `nodes`, every node runs it. With `beat_ms`, {beat_limit}, it must call
+# PATH. Without `nodes`, every node runs it. With `beat_ms`, {TASK_BEAT_MS}, it must call
 # weft::task::beat, or run `weft report --beat`, at least that often, or it counts as hung. `max`
 # times `beat_ms` must be less than three quarters of `within_s`, so that a program that never beats
 # is isolated.
 "#,
         tasks_max = Cluster::TASKS_MAX,
-        beat_limit = key::TASK_BEAT_MS.limit,
     );
     for line in task_table(&Task::example()).lines() {
         text.push_str(&format!("# {line}\n"));

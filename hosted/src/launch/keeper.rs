@@ -24,7 +24,7 @@ use weft_core::time::{self, Instant};
 
 use super::{LAUNCH_FD, LOCK_FD, LaunchError, Notice, STDERR_FD, STDOUT_FD};
 use crate::clock::{Deadline, now_ns};
-use crate::node::ToLauncher;
+use crate::node::{IsolationNote, ToLauncher};
 use crate::packet::{PacketError, Socket};
 use crate::process::{Liveness, ProcessError, Spawn, Spawned, start_thread};
 use crate::runtime_dir::{ClaimedDir, end_remains};
@@ -136,9 +136,12 @@ impl Keeper {
                 self.decider.handle_removed(Rank(rank), Rank(of), Incarnation(boot));
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
-            ToLauncher::Isolated { rank, boot } => {
-                if self.decider.handle_isolated(Rank(rank), Incarnation(boot)) {
-                    self.notify(Notice::Isolated { rank });
+            ToLauncher::Isolated { rank: of, boot } => {
+                if self.decider.handle_isolated(now(), Rank(of), Incarnation(boot)) {
+                    self.notify(Notice::Isolated { rank: of });
+                }
+                if of == rank && self.runs(rank, run) {
+                    self.decider.handle_halted(Rank(rank));
                 }
             }
             ToLauncher::Released { rank, boot } => {
@@ -174,21 +177,26 @@ impl Keeper {
 
     /// Ends boot `boot` of node `rank`, if it runs, and starts the next.
     fn reset(&mut self, rank: u16, boot: u32, by: u16) {
-        let is_meant = self.decider.handle_reset(Rank(rank), Incarnation(boot));
-        let Some(node) = self.node(rank).filter(|_| is_meant) else {
+        if !self.decider.handle_reset(Rank(rank), Incarnation(boot)) {
             return tracing::debug!(rank, boot, by, "an order to reset that comes too late");
-        };
+        }
+        self.start_again(rank, Notice::Reset { rank, boot, by });
+    }
+
+    /// Kills what is left of node `rank`; whether nothing is.
+    fn end_node(&mut self, rank: u16) -> bool {
+        let Some(node) = self.node(rank) else { return false };
         if let Some(mut spawned) = node.spawned.take() {
             // One that is dead by now is what was wanted.
             let _ = spawned.pidfd.kill();
             if !matches!(spawned.pidfd.wait_dead(KILL_TIMEOUT), Ok(Liveness::Dead)) {
                 tracing::error!(rank, "a node that must be reset does not die");
                 node.spawned = Some(spawned);
-                return;
+                return false;
             }
             let _ = spawned.child.wait();
         }
-        self.start_again(rank, Notice::Reset { rank, boot, by });
+        true
     }
 
     /// How long until a node that has died is due, or the directory is looked at.
@@ -197,7 +205,7 @@ impl Keeper {
         due.unwrap_or(LOOK_HOME_EVERY).min(LOOK_HOME_EVERY)
     }
 
-    /// Restarts dead nodes for which no decision came in time.
+    /// Restarts nodes for which no decision came in time, and isolated ones that hang.
     fn start_due(&mut self) {
         let began = now();
         while let Some(Rank(rank)) = self.decider.next_due(began) {
@@ -205,8 +213,11 @@ impl Keeper {
         }
     }
 
-    /// Starts a node that has died, or tries again later.
+    /// Starts a node in place of what is left of it, or tries again later.
     fn start_again(&mut self, rank: u16, notice: Notice) {
+        if !self.end_node(rank) {
+            return self.decider.handle_start_failed(now(), Rank(rank));
+        }
         match self.start_node(rank) {
             Ok(()) => self.notify(notice),
             Err(error) => {
@@ -223,6 +234,12 @@ impl Keeper {
         let lock = home.as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let (ours, theirs) =
             Socket::pair().map_err(|error| ProcessError::Spawn(io::Error::other(error)))?;
+        if let Some(since) = self.decider.isolation(Rank(rank)) {
+            let note = IsolationNote::new(home.dir().isolation_file(usize::from(rank)));
+            if let Err(error) = note.keep(Some(since)) {
+                tracing::error!(rank, %error, "that this node is isolated cannot be noted");
+            }
+        }
         let mut node = Spawn::own_program()
             .arg("node")
             .arg(home.dir().cluster_file())

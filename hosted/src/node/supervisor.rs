@@ -47,7 +47,7 @@ use component::Component;
 use deadlines::Deadlines;
 use event::{Event, Events};
 use hooks::HookRuns;
-use isolation::IsolationNote;
+pub(crate) use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
 use tensors::{Places, TensorStore};

@@ -36,30 +36,8 @@ impl Wait {
 words!(
     Wait,
     "wait",
-    "\"spin\", \"yield\" or \"futex\"",
     "set wait to \"futex\", or ask `weft doctor` what fits this machine",
     Spin = "spin",
     Yield = "yield",
     Futex = "futex",
 );
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_round_trip() {
-        for wait in Wait::ALL {
-            assert_eq!(wait.as_str().parse(), Ok(wait));
-        }
-    }
-
-    #[test]
-    fn another_word_is_refused_with_the_choices() {
-        let error = "sleep".parse::<Wait>().expect_err("sleep");
-        assert_eq!(
-            error.to_string(),
-            "wait is \"sleep\", but must be \"spin\", \"yield\" or \"futex\""
-        );
-    }
-}

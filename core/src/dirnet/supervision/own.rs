@@ -170,8 +170,9 @@ impl<const NODES: usize> Supervision<NODES> {
         }
         self.orders.push(Order::Keep(isolation));
         match (before, isolation) {
-            (None, Some(_)) => {
+            (None, Some(since)) => {
                 self.own.boot = None;
+                self.report(self.me, since, Level::Isolated);
                 self.orders.push(Order::Halt);
             }
             (Some(_), None) => self.orders.push(Order::Resume),

@@ -476,7 +476,8 @@ fn an_isolated_node_halts_saves_it_first_and_resumes_when_released() {
     let mut supervision = running();
     let since = |boot| Some(Incarnation(boot));
     let isolate = |boot| move |it: &mut Pair| it.handle_isolated_by(PEER, Incarnation(boot));
-    assert_eq!(after(&mut supervision, isolate(3)), [Order::Keep(since(3)), Order::Halt]);
+    let report = Order::Report { node: Rank(0), boot: Incarnation(3), level: Level::Isolated };
+    assert_eq!(after(&mut supervision, isolate(3)), [Order::Keep(since(3)), report, Order::Halt]);
     assert_eq!(after(&mut supervision, isolate(3)), []);
     assert_eq!(after(&mut supervision, isolate(4)), [Order::Keep(since(4))]);
     assert_eq!(refused(&mut supervision, undecided(1)), [], "it ends already");

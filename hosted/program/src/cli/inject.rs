@@ -16,6 +16,7 @@ use weft::client::{Client, ClientError};
 use weft::clock::now_ns;
 use weft::explain::Code;
 use weft::node::control::{Fault, NodeState};
+use weft::packet::PacketError;
 
 /// The longest stall, an hour.
 const STALL_MS_MAX: u64 = 3_600_000;
@@ -149,8 +150,7 @@ fn strike(
     harm(&mut client).map_err(Failure::new)?;
     if status.state == NodeState::Isolated {
         let object = json!({ "ok": true, "node": node, done: before, "isolated": true });
-        let text =
-            format!("node {node}: killed; it is isolated and starts again with {}", cure(node));
+        let text = format!("node {node}: killed; it is isolated; {}", cure(node));
         output.finish(&object, &format!("{text}\n"));
         return Ok(());
     }
@@ -187,7 +187,7 @@ fn strike(
 
 /// The command that admits an isolated node again.
 fn cure(node: u16) -> String {
-    format!("`weft release {node}`")
+    format!("`weft release {node}` admits it again")
 }
 
 /// The error for a node that does not answer: whether it comes back by itself.
@@ -202,7 +202,7 @@ fn absent(running: &Running, node: u16, failure: Failure) -> Failure {
     let cause = format!("node {node} does not run: its supervisor does not answer");
     if running.ranks().any(|rank| knows(rank).is_some()) {
         let cause = format!("{cause}, and it is isolated");
-        return Failure::of(Code::Isolated, cause, format!("it starts again with {}", cure(node)));
+        return Failure::of(Code::Isolated, cause, cure(node));
     }
     let cure = format!(
         "wait until it is started again; `weft status --why {node}` shows what it waits for"
@@ -271,12 +271,24 @@ fn mend(running: &Running, node: u16) -> Vec<Result<(), Failure>> {
 
 fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let running = heal.cluster.find()?;
-    let nodes: Vec<u16> = heal.node.map_or_else(|| running.ranks().collect(), |node| vec![node]);
+    let is_down = |rank: &u16| {
+        let source = running.connect_now(*rank).map(drop);
+        matches!(source, Err(ClientError::Unreachable { source: PacketError::Connect { .. }, .. }))
+    };
+    // A cut ends with its node.
+    let (down, nodes): (Vec<u16>, Vec<u16>) = match heal.node {
+        Some(node) => (Vec::new(), vec![node]),
+        None => running.ranks().partition(is_down),
+    };
     // A node that does not answer must not keep the others cut.
     let healed = nodes.iter().map(|node| running.order_lasting(*node, &Fault::Heal));
     let mended = heal.node.into_iter().flat_map(|node| mend(&running, node));
     let outcomes: Vec<_> = healed.chain(mended).collect();
     outcomes.into_iter().collect::<Result<(), Failure>>()?;
-    output.finish(&json!({ "ok": true, "nodes": nodes }), &format!("healed: nodes {nodes:?}\n"));
+    let mut text = format!("healed: nodes {nodes:?}\n");
+    if !down.is_empty() {
+        text.push_str(&format!("not running, so nothing is cut there: nodes {down:?}\n"));
+    }
+    output.finish(&json!({ "ok": true, "nodes": nodes, "down": down }), &text);
     Ok(())
 }

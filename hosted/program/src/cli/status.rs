@@ -23,8 +23,10 @@ use why::Why;
 
 /// What the columns mean.
 const COLUMNS: &str = "\
-Nodes, a line for each. The columns behind `within` are counted by the component, which began so
-long ago; its next incarnation begins again.
+Nodes, a line for each. A role is `stale` while the membership may be another by now: the node does
+not hear its manager, is a manager that is not heard, or has not carried out a change. The columns
+behind `within` are counted by the component, which began so long ago; its next incarnation begins
+again.
 
 Broadcasts, a line for each node and each origin that it knows. All columns are message numbers
 of that origin:
@@ -87,7 +89,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 fn render(report: &Report, now_unix_ms: u64) -> String {
     let status = &report.survey;
     let mut text = format!(
-        "cluster {}\n{:>4}  {:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {:>7}: {:>9} {:>9} {:>6} \
+        "cluster {}\n{:>4}  {:<11} {:<14} {:>5} {:>11} {:>8} {:>9}  {:>7}: {:>9} {:>9} {:>6} \
          {:>7}  peers\n",
         status.name,
         "node",
@@ -398,7 +400,7 @@ fn row(node: &NodeStatus, now_unix_ms: u64) -> String {
     );
     let counters = node.counters.unwrap_or_default();
     format!(
-        "{:>4}  {state:<11} {:<8} {:>5} {:>11} {:>8} {:>9}  {within:>7}: {:>9} {:>9} {:>6} {:>7}  \
+        "{:>4}  {state:<11} {:<14} {:>5} {:>11} {:>8} {:>9}  {within:>7}: {:>9} {:>9} {:>6} {:>7}  \
          {}\n",
         node.rank,
         role(node),
@@ -424,9 +426,13 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// The role in the DIR net, if it takes part.
+/// The role in the DIR net, if it takes part, and whether its membership may be another by now.
 pub(super) fn role(node: &NodeStatus) -> String {
-    node.dirnet.as_ref().map_or_else(|| "-".to_owned(), |dirnet| dirnet.role.clone())
+    let role = |dirnet: &DirNetStatus| match dirnet.stale && dirnet.is_member() {
+        true => format!("{}, stale", dirnet.role),
+        false => dirnet.role.clone(),
+    };
+    node.dirnet.as_ref().map_or_else(|| "-".to_owned(), role)
 }
 
 /// The term that the node has adopted: its epoch and its manager.

@@ -14,7 +14,7 @@ fn cluster(nodes: u16) -> String {
 }
 
 /// Stops the supervisor of a node.
-fn stop_supervisor(nodes: &Nodes, rank: u16) -> Pidfd {
+pub(crate) fn stop_supervisor(nodes: &Nodes, rank: u16) -> Pidfd {
     let status = nodes.client(rank).status().expect("a status");
     let pid = Pid::from_raw(status.supervisor_pid).expect("a number");
     let supervisor = Pidfd::open(pid).expect("it lives");

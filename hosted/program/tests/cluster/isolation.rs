@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 use weft::node::control::{DirNetStatus, NodeOrder, NodeState, NodeStatus, TaskState};
-use weft::process::Signal;
+use weft::process::{Liveness, Signal};
 use weft::runtime_dir::RuntimeDir;
 
+use crate::PATIENCE;
+use crate::hung::stop_supervisor;
 use crate::place::{Nodes, Place, eventually};
 
 const TASK: &str = "name = \"t\"\nnodes = 3\n[[task]]\nname = \"job\"\nnodes = [2]\n\
@@ -71,15 +73,26 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "back\n");
 }
 
+/// X-11: its next supervisor knows it from the launcher, even if no other node does.
 #[test]
-fn a_node_that_dies_while_it_is_isolated_is_started_when_it_is_released() {
+fn a_node_that_dies_while_it_is_isolated_is_started_and_stays_isolated() {
     let place = Place::new();
     let (_up, nodes) = place.up("--nodes 3");
     await_manager(&nodes);
-    place.weft("isolate 1 --name t --wait 60").done();
-    eventually("it is quiet", || look(&nodes, 1).state == NodeState::Isolated);
-    nodes.kill(1);
-    place.weft("release 1 --name t --wait 60").done();
+    let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
+    let lost = (manager + 1) % 3;
+    // It hears nothing of its isolation.
+    let stopped = stop_supervisor(&nodes, lost);
+    nodes.client(manager).order_node(lost, NodeOrder::Isolate).expect("it is the manager");
+    assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
+    for dies in [true, false] {
+        eventually("it is quiet", || look(&nodes, lost).state == NodeState::Isolated);
+        assert_eq!(look(&nodes, lost).incarnation, 0, "no component of it was started since");
+        if dies {
+            nodes.kill(lost);
+        }
+    }
+    place.weft(&format!("release {lost} --name t --wait 60")).done();
     nodes.await_joined();
 }
 
@@ -181,7 +194,7 @@ fn whoever_strikes_an_isolated_node_is_told_what_brings_it_back() {
     eventually("it is quiet", || look(&nodes, 2).state == NodeState::Isolated);
     place.weft("inject kill 2 --name t --json").refused(18, "isolated");
     let killed = place.weft("inject node 2 --name t").done();
-    assert_eq!(killed, "node 2: killed; it is isolated and starts again with `weft release 2`\n");
+    assert_eq!(killed, "node 2: killed; it is isolated; `weft release 2` admits it again\n");
     let again = place.weft("inject node 2 --name t --patience 0.1 --json").refused(18, "isolated");
     assert!(again.contains("does not run") && again.contains("weft release 2"), "{again}");
 }
@@ -285,6 +298,8 @@ fn where_nobody_is_left_to_decide_that_is_said_at_once() {
     assert!(lost.contains("node 0 has not come back within 0.5 s"), "{lost}");
     let alone = place.weft("release 1 --name t --wait 1000 --json").refused(17, "standing");
     assert!(alone.contains("node 0 does not answer, node 1 is isolated"), "{alone}");
+    let healed = place.weft("inject heal --name t").done();
+    assert!(healed.contains("not running, so nothing is cut there: nodes [0]"), "{healed}");
 }
 
 /// A node that fails whenever it is back is reset as often as the cluster file allows, then

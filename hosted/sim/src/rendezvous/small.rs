@@ -12,7 +12,8 @@
 
 use weft_core::rendezvous::{Digest, Path, RendezvousSizes};
 
-use super::{Meetings, Script};
+use super::Meetings;
+use super::Script::{self, Ask, AskAndCancel};
 use crate::protocol::{Opening, Pace, Small};
 
 /// One configuration: how many values travel how, and what goes wrong.
@@ -30,84 +31,37 @@ struct MeetingCase {
 /// Bytes of each value: two reads.
 const VALUE_LEN: u64 = 16;
 
-const ONE_READ: MeetingCase = MeetingCase {
-    name: "n = 2, one value, read",
-    inline: 0,
-    path: Path::Read,
-    orders: &[1, 1],
-    script: Script::Ask,
-    crashes: 1,
-    starts: 0,
-};
+/// How a value travels: the longest that comes in its message, and the path of all others.
+type Way = (u16, Path);
 
-const ONE_INLINE: MeetingCase =
-    MeetingCase { name: "n = 2, one value, inline", inline: VALUE_LEN as u16, ..ONE_READ };
+const INLINE: Way = (VALUE_LEN as u16, Path::Read);
+const READ: Way = (0, Path::Read);
+const WRITE: Way = (0, Path::Write);
+
+const fn case(
+    name: &'static str,
+    (inline, path): Way,
+    orders: &'static [u32],
+    script: Script,
+    (crashes, starts): (u32, u32),
+) -> MeetingCase {
+    MeetingCase { name, inline, path, orders, script, crashes, starts }
+}
 
 const CASES: &[MeetingCase] = &[
-    ONE_INLINE,
-    ONE_READ,
-    MeetingCase {
-        name: "n = 2, three values of one key, inline",
-        orders: &[3, 3],
-        crashes: 0,
-        ..ONE_INLINE
-    },
-    MeetingCase {
-        name: "n = 2, three values of one key, read",
-        orders: &[3, 3],
-        crashes: 0,
-        ..ONE_READ
-    },
-    MeetingCase {
-        name: "n = 2, cancel before the answer, inline",
-        orders: &[2, 3],
-        script: Script::AskAndCancel,
-        crashes: 0,
-        ..ONE_INLINE
-    },
-    MeetingCase {
-        name: "n = 2, cancel before the answer, read",
-        orders: &[2, 3],
-        script: Script::AskAndCancel,
-        crashes: 0,
-        ..ONE_READ
-    },
-    MeetingCase {
-        name: "n = 2, either begins again, inline",
-        orders: &[2, 2],
-        starts: 1,
-        ..ONE_INLINE
-    },
-    MeetingCase {
-        name: "n = 2, either begins again, read",
-        orders: &[2, 2],
-        starts: 1,
-        ..ONE_READ
-    },
-    MeetingCase { name: "n = 2, one value, write", path: Path::Write, ..ONE_READ },
-    MeetingCase {
-        name: "n = 2, three values of one key, write",
-        path: Path::Write,
-        orders: &[3, 3],
-        crashes: 0,
-        ..ONE_READ
-    },
-    MeetingCase {
-        name: "n = 2, cancel at any moment, write",
-        path: Path::Write,
-        orders: &[2, 3],
-        script: Script::AskAndCancel,
-        crashes: 0,
-        ..ONE_READ
-    },
-    MeetingCase {
-        name: "n = 2, either begins again, write",
-        path: Path::Write,
-        orders: &[2, 2],
-        starts: 1,
-        ..ONE_READ
-    },
-    MeetingCase { name: "n = 3, one value each, read", orders: &[2, 1, 1], ..ONE_READ },
+    case("n = 2, one value, inline", INLINE, &[1, 1], Ask, (1, 0)),
+    case("n = 2, one value, read", READ, &[1, 1], Ask, (1, 0)),
+    case("n = 2, three values of one key, inline", INLINE, &[3, 3], Ask, (0, 0)),
+    case("n = 2, three values of one key, read", READ, &[3, 3], Ask, (0, 0)),
+    case("n = 2, cancel before the answer, inline", INLINE, &[2, 3], AskAndCancel, (0, 0)),
+    case("n = 2, cancel before the answer, read", READ, &[2, 3], AskAndCancel, (0, 0)),
+    case("n = 2, either begins again, inline", INLINE, &[2, 2], Ask, (1, 1)),
+    case("n = 2, either begins again, read", READ, &[2, 2], Ask, (1, 1)),
+    case("n = 2, one value, write", WRITE, &[1, 1], Ask, (1, 0)),
+    case("n = 2, three values of one key, write", WRITE, &[3, 3], Ask, (0, 0)),
+    case("n = 2, cancel at any moment, write", WRITE, &[2, 3], AskAndCancel, (0, 0)),
+    case("n = 2, either begins again, write", WRITE, &[2, 2], Ask, (1, 1)),
+    case("n = 3, one value each, read", READ, &[2, 1, 1], Ask, (1, 0)),
 ];
 
 /// All of them.

@@ -11,9 +11,9 @@
 //! that meets a released one sends it the release; a released node contradicts those that have not
 //! heard of it yet. Here is what follows for the processes of this node.
 //!
-//! A node whose supervisor has died meanwhile is started again, by its launcher or an operator,
-//! once it is released. If it is started before, it knows from its own note that it is isolated,
-//! and waits.
+//! The launcher starts a node whose supervisor dies meanwhile, or does not report that it has
+//! halted, and writes its note first. A supervisor knows from the note that its node is isolated,
+//! starts no component, and reports the isolation to all nodes that it meets.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -31,12 +31,12 @@ use crate::node::control::Refused;
 
 /// The note of the boot since which a node is isolated.
 #[derive(Debug)]
-pub(super) struct IsolationNote {
+pub(crate) struct IsolationNote {
     path: PathBuf,
 }
 
 impl IsolationNote {
-    pub(super) const fn new(path: PathBuf) -> Self {
+    pub(crate) const fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
@@ -56,7 +56,7 @@ impl IsolationNote {
         Some(Incarnation(since.unwrap_or(0)))
     }
 
-    fn keep(&self, since: Option<Incarnation>) -> io::Result<()> {
+    pub(crate) fn keep(&self, since: Option<Incarnation>) -> io::Result<()> {
         let Some(Incarnation(since)) = since else {
             return match fs::remove_file(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

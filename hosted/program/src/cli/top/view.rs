@@ -52,7 +52,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
             Row::new([rank.to_string(), (*state).to_owned()]).style(Style::new().fg(Color::Red))
         }
     });
-    let widths = [4, 11, 8, 5, 11, 8, 9, 9, 9, 6, 7, 9].map(Constraint::Length);
+    let widths = [4, 11, 14, 5, 11, 8, 9, 9, 9, 6, 7, 9].map(Constraint::Length);
     let widths = widths.into_iter().chain([Constraint::Min(8)]);
     let title = format!(" cluster {} ", survey.name);
     let table = Table::new(rows, widths)

@@ -32,8 +32,11 @@ impl Net {
         Launcher::new(Duration(clone.0 / unit * MS * 3 / 2))
     }
 
-    /// The launcher, or an operator, starts `node`.
+    /// The launcher, or an operator, starts `node`. A launcher saves an isolation first.
     pub(super) fn start_node(&mut self, node: u16) {
+        if let Some(since) = self.launcher.as_ref().and_then(|it| it.isolation(Rank(node))) {
+            self.node(node).isolation_note = Some(since);
+        }
         let is_started = self.launch(node);
         let clock = self.supervisor_clock();
         if let Some(launcher) = &mut self.launcher {
@@ -71,7 +74,12 @@ impl Net {
             Report::Gone if is_present => launcher.handle_ended(clock, Rank(from), false),
             Report::Began(_) | Report::Entered | Report::Gone => {}
             Report::Removed(node, boot) => launcher.handle_removed(Rank(from), node, boot),
-            Report::Isolated(node, boot) => drop(launcher.handle_isolated(node, boot)),
+            Report::Isolated(node, boot) => {
+                launcher.handle_isolated(clock, node, boot);
+                if node == Rank(from) && is_present {
+                    launcher.handle_halted(node);
+                }
+            }
             Report::Released(node, boot) => launcher.handle_released(clock, node, boot),
             Report::Reset(node, boot) => {
                 if launcher.handle_reset(node, boot) {
@@ -92,10 +100,12 @@ impl Net {
         }
     }
 
-    /// The launcher starts dead nodes for which no decision has come in time.
+    /// The launcher starts nodes for which no decision has come in time, and isolated ones that
+    /// hang.
     pub(super) fn land_launcher_wake(&mut self) {
         let clock = self.supervisor_clock();
         while let Some(Rank(node)) = self.launcher.as_ref().and_then(|it| it.next_due(clock)) {
+            self.crash(node);
             self.start_node(node);
         }
     }
