@@ -357,21 +357,17 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     fn follow(&mut self, header: &Header, is_own: bool) {
         // A missing ticket may belong to a message in between.
         let is_own = is_own && self.missing.is_none();
-        let may_miss = self.has_skipped_from(header.stamp);
+        let Stamp { epoch, ticket } = header.stamp;
+        let [half, open] = [epoch, self.open].map(|epoch| &self.halves[(epoch & 1) as usize]);
+        // So may one that was skipped ahead of a later message.
+        let may_miss =
+            half.has_skipped_from(ticket) || epoch != self.open && open.has_skipped_from(0);
         let expected = &mut self.expected[usize::from(header.sender)];
         let forgery = expected.and_then(|expected| expected.judge(header, is_own));
         *expected = Some(Expected::after(header, is_own && !may_miss));
         if let Some(forgery) = forgery {
             self.note_forgery(forgery, 1);
         }
-    }
-
-    /// Whether a ticket after `stamp`, which may have been that of any sender, was skipped.
-    #[inline]
-    fn has_skipped_from(&self, stamp: Stamp) -> bool {
-        let [half, open] = [stamp.epoch, self.open].map(|epoch| &self.halves[(epoch & 1) as usize]);
-        half.has_skipped_from(stamp.ticket)
-            || (stamp.epoch != self.open && open.has_skipped_from(0))
     }
 
     fn note_forgery(&mut self, forgery: Forgery, tickets: u32) {

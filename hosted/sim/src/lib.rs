@@ -13,6 +13,11 @@
 //!
 //! The same world without a clock is what the explorer walks: depth-first over everything that
 //! may happen next, for small configurations.
+//!
+//! Protocols that are not Weft's run here, too: implement [`Protocol`] over the port of
+//! `weft_core::fabric`, make it a [`Subject`] with [`Subject::of`], and give that to [`run_seeds`],
+//! [`Replay`] or its explorer. The example `ticket_fifo` does so for a FIFO as in UCX, and finds
+//! that a sender which dies with a ticket stops all others.
 
 pub mod dirnet;
 pub mod draws;

@@ -129,7 +129,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub(super) const fn of<P: Protocol>(
+    /// The protocol `P`, with its planted bugs and what is expected of the tests about each; none
+    /// of either for a protocol that is not of `weft_core`.
+    #[must_use]
+    pub const fn of<P: Protocol>(
         mutants: &'static [&'static [Mutant]],
         expected: &'static [Expected],
     ) -> Self {

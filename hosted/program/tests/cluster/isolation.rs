@@ -77,7 +77,8 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
 #[test]
 fn a_node_that_dies_while_it_is_isolated_is_started_and_stays_isolated() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 3");
+    let text = "name = \"t\"\nnodes = 3\ndirnet.timing.clone_ms = 4000\n";
+    let (_up, nodes) = place.up(&place.file("t.toml", text));
     await_manager(&nodes);
     let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
     let lost = (manager + 1) % 3;
