@@ -172,7 +172,7 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
                 format!("was reset, as node {by} says, and is started again"),
             ),
             Ok(Notice::Restarted { rank }) => {
-                let what = "is started again by the launcher: no manager could decide about it";
+                let what = "is started again by the launcher: no manager has reset it";
                 (rank, Process::Lives, what.to_owned())
             }
             Ok(Notice::Isolated { rank }) => {
