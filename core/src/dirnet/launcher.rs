@@ -267,6 +267,10 @@ mod tests {
         assert_eq!(launcher.next_due(at(60_000)), None);
         launcher.handle_removed(Rank(0), NODE, Incarnation(4));
         assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "all have fenced it");
+        launcher.handle_entered(Rank(0));
+        assert_eq!(launcher.next_due(at(60_000)), None, "its next component has not");
+        launcher.handle_started(Rank(0));
+        assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "it takes no part");
         assert!(launcher.handle_reset(NODE, Incarnation(4)));
         launcher.handle_started(NODE);
         launcher.handle_ended(at(60_000), NODE, false);
@@ -317,6 +321,7 @@ mod tests {
         launcher.handle_halted(NODE);
         assert_eq!(launcher.poll_timeout(), None, "it says so itself");
         launcher.handle_ended(at(0), NODE, false);
+        launcher.handle_halted(NODE);
         assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "no manager resets it");
         assert_eq!(launcher.isolation(NODE), Some(Incarnation(4)));
         launcher.handle_released(at(60_000), NODE, Incarnation(4));
@@ -331,11 +336,25 @@ mod tests {
         let mut launcher = launcher();
         launcher.handle_isolated(at(0), NODE, Incarnation(4));
         launcher.handle_isolated(at(1_000), NODE, Incarnation(4));
+        assert!(!launcher.handle_reset(NODE, Incarnation(3)), "an earlier boot");
         assert_eq!(launcher.next_due(at(2_999)), None);
         assert_eq!(launcher.next_due(at(3_000)), Some(NODE));
         launcher.handle_released(at(3_000), NODE, Incarnation(4));
         assert_eq!(launcher.next_due(at(6_000)), Some(NODE), "it hangs");
+        for boot in [5, 6] {
+            launcher.handle_started(NODE);
+            assert_eq!(launcher.poll_timeout(), None);
+            launcher.handle_isolated(at(7_000), NODE, Incarnation(boot));
+            assert_eq!(launcher.next_due(at(10_000)), Some(NODE));
+            launcher.handle_halted(NODE);
+            assert_eq!(launcher.poll_timeout(), None);
+        }
+        launcher.handle_released(at(10_000), NODE, Incarnation(6));
         launcher.handle_started(NODE);
-        assert_eq!(launcher.poll_timeout(), None);
+        launcher.handle_isolated(at(10_000), NODE, Incarnation(6));
+        assert_eq!(launcher.poll_timeout(), None, "that one is over");
+        launcher.handle_ended(at(10_000), NODE, true);
+        launcher.handle_isolated(at(10_000), NODE, Incarnation(7));
+        assert_eq!(launcher.poll_timeout(), None, "it has ended in order");
     }
 }

@@ -9,46 +9,39 @@ use super::group::Groupings;
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::rendezvous::Meetings;
-use super::{Bounds, Plan, Trace, explore, run};
+use super::{Bounds, Plan, Protocol, Trace, explore, run};
+
+#[track_caller]
+fn seeds_pass<P: Protocol>(count: u64) {
+    for seed in 0..count {
+        let outcome = run::<P>(&Plan::of(seed));
+        assert_eq!(outcome.violation, None, "weft sim --protocol {} --seed {seed}", P::NAME);
+    }
+}
 
 #[test]
 fn some_seeds_of_the_mailbox_pass() {
-    for seed in 0..40 {
-        let outcome = run::<Mailboxes>(&Plan::of(seed));
-        assert_eq!(outcome.violation, None, "weft sim --protocol mailbox --seed {seed}");
-    }
+    seeds_pass::<Mailboxes>(40);
 }
 
 #[test]
 fn some_seeds_of_the_broadcast_pass() {
-    for seed in 0..40 {
-        let outcome = run::<Broadcasts>(&Plan::of(seed));
-        assert_eq!(outcome.violation, None, "weft sim --protocol neb --seed {seed}");
-    }
+    seeds_pass::<Broadcasts>(40);
 }
 
 #[test]
 fn some_seeds_of_groups_pass() {
-    for seed in 0..60 {
-        let outcome = run::<Groupings>(&Plan::of(seed));
-        assert_eq!(outcome.violation, None, "weft sim --protocol group --seed {seed}");
-    }
+    seeds_pass::<Groupings>(60);
 }
 
 #[test]
 fn some_seeds_of_rendezvous_pass() {
-    for seed in 0..150 {
-        let outcome = run::<Meetings>(&Plan::of(seed));
-        assert_eq!(outcome.violation, None, "weft sim --protocol rendezvous --seed {seed}");
-    }
+    seeds_pass::<Meetings>(150);
 }
 
 #[test]
 fn some_seeds_of_the_endpoint_pass() {
-    for seed in 0..300 {
-        let outcome = run::<Endpoints>(&Plan::of(seed));
-        assert_eq!(outcome.violation, None, "weft sim --protocol endpoint --seed {seed}");
-    }
+    seeds_pass::<Endpoints>(300);
 }
 
 /// The larger configurations only as far as there is time for in every test run.

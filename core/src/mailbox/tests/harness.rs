@@ -67,6 +67,11 @@ impl<'net> Cluster<'net> {
         &mut self.writers[peer.index() - 1]
     }
 
+    /// Bytes of a slot.
+    pub(super) fn stride(&self) -> usize {
+        self.world.config.stride() as usize
+    }
+
     /// What the reservation word holds.
     pub(super) fn count(&self) -> u64 {
         let at = self.world.regions.word();

@@ -44,120 +44,81 @@ struct GroupCase {
 /// The longest small message.
 const EAGER: u16 = 4;
 
-const ONE_SMALL: GroupCase = GroupCase {
-    name: "n = 2, one small message",
-    members: 2,
-    messages: 1,
-    len: EAGER as u64,
-    class: Class::Binary,
-    spread: Spread::Flat,
-    crashes: 1,
-    doomed: &[],
-    barriers: 0,
-    gathers: 0,
-    starts: 0,
-};
-
 const ANY: &[u16] = &[0, 1, 2, 3];
 
 const CASES: &[GroupCase] = &[
-    ONE_SMALL,
-    GroupCase { name: "n = 2, one small message, any removed", doomed: ANY, ..ONE_SMALL },
-    GroupCase {
-        name: "n = 2, three small messages, any removed",
-        messages: 3,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase { name: "n = 2, one message of two blocks", len: 2 * BLOCK_LEN as u64, ..ONE_SMALL },
-    GroupCase {
-        name: "n = 2, one message of three blocks, any removed",
-        len: 3 * BLOCK_LEN as u64,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, one small message, any removed",
-        members: 3,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, one small message, pipe, any removed",
-        members: 3,
-        class: Class::Pipe,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, one message of one block, any removed",
-        members: 3,
-        len: BLOCK_LEN as u64,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, three small messages, pipe",
-        members: 3,
-        messages: 3,
-        class: Class::Pipe,
-        crashes: 0,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, one message of two blocks",
-        members: 3,
-        len: 2 * BLOCK_LEN as u64,
-        crashes: 0,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 3, one message of two blocks, pipeline",
-        members: 3,
-        len: 2 * BLOCK_LEN as u64,
-        spread: Spread::Pipeline,
-        crashes: 0,
-        ..ONE_SMALL
-    },
-    GroupCase { name: "n = 2, two barriers", messages: 0, barriers: 2, ..ONE_SMALL },
-    GroupCase {
-        name: "n = 3, one barrier, any removed",
-        members: 3,
-        messages: 0,
-        barriers: 1,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase { name: "n = 2, two all-gathers", messages: 0, gathers: 2, ..ONE_SMALL },
-    GroupCase {
-        name: "n = 2, one all-gather, any removed",
-        messages: 0,
-        gathers: 1,
-        doomed: ANY,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 2, one small message, a removal and a return",
-        doomed: &[1],
-        starts: 1,
-        ..ONE_SMALL
-    },
-    GroupCase {
-        name: "n = 2, a removal and a return",
-        messages: 0,
-        doomed: &[1],
-        starts: 1,
-        ..ONE_SMALL
-    },
-    GroupCase { name: "n = 4, one small message", members: 4, crashes: 0, ..ONE_SMALL },
-    GroupCase {
-        name: "n = 4, one small message, serial",
-        members: 4,
-        class: Class::Serial,
-        crashes: 0,
-        ..ONE_SMALL
-    },
+    case("n = 2, one small message", 2),
+    case("n = 2, one small message, any removed", 2).removing(ANY),
+    case("n = 2, three small messages, any removed", 2).messages(3).removing(ANY),
+    case("n = 2, one message of two blocks", 2).blocks(2),
+    case("n = 2, one message of three blocks, any removed", 2).blocks(3).removing(ANY),
+    case("n = 3, one small message, any removed", 3).removing(ANY),
+    case("n = 3, one small message, pipe, any removed", 3).along(Class::Pipe).removing(ANY),
+    case("n = 3, one message of one block, any removed", 3).blocks(1).removing(ANY),
+    case("n = 3, three small messages, pipe", 3).messages(3).along(Class::Pipe).crashless(),
+    case("n = 3, one message of two blocks", 3).blocks(2).crashless(),
+    case("n = 3, one message of two blocks, pipeline", 3).blocks(2).pipelined().crashless(),
+    case("n = 2, two barriers", 2).calls(2, 0),
+    case("n = 3, one barrier, any removed", 3).calls(1, 0).removing(ANY),
+    case("n = 2, two all-gathers", 2).calls(0, 2),
+    case("n = 2, one all-gather, any removed", 2).calls(0, 1).removing(ANY),
+    case("n = 2, one small message, a removal and a return", 2).removing(&[1]).returning(),
+    case("n = 2, a removal and a return", 2).messages(0).removing(&[1]).returning(),
+    case("n = 4, one small message", 4).crashless(),
+    case("n = 4, one small message, serial", 4).along(Class::Serial).crashless(),
 ];
+
+/// One small message among `members`, any of which may crash and none of which is removed.
+const fn case(name: &'static str, members: u16) -> GroupCase {
+    GroupCase {
+        name,
+        members,
+        messages: 1,
+        len: EAGER as u64,
+        class: Class::Binary,
+        spread: Spread::Flat,
+        crashes: 1,
+        doomed: &[],
+        barriers: 0,
+        gathers: 0,
+        starts: 0,
+    }
+}
+
+impl GroupCase {
+    const fn messages(self, messages: u32) -> Self {
+        Self { messages, ..self }
+    }
+
+    const fn blocks(self, blocks: u64) -> Self {
+        Self { len: blocks * BLOCK_LEN as u64, ..self }
+    }
+
+    /// Calls, and no message.
+    const fn calls(self, barriers: u64, gathers: u64) -> Self {
+        Self { barriers, gathers, messages: 0, ..self }
+    }
+
+    const fn along(self, class: Class) -> Self {
+        Self { class, ..self }
+    }
+
+    const fn pipelined(self) -> Self {
+        Self { spread: Spread::Pipeline, ..self }
+    }
+
+    const fn removing(self, doomed: &'static [u16]) -> Self {
+        Self { doomed, ..self }
+    }
+
+    const fn returning(self) -> Self {
+        Self { starts: 1, ..self }
+    }
+
+    const fn crashless(self) -> Self {
+        Self { crashes: 0, ..self }
+    }
+}
 
 /// Asked for, and too many states for every run.
 pub(super) fn left_out() -> Vec<Unexplored> {
