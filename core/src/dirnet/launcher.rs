@@ -114,6 +114,8 @@ impl<const NODES: usize> Launcher<NODES> {
         if let Some(it) = self.node(node) {
             it.has_entered = true;
             it.backoff.succeed();
+            // One that was released before it could halt does not hang.
+            it.due = it.due.filter(|_| it.standing.isolation().is_some());
         }
         self.forget_removals(node);
     }
@@ -339,8 +341,12 @@ mod tests {
         assert!(!launcher.handle_reset(NODE, Incarnation(3)), "an earlier boot");
         assert_eq!(launcher.next_due(at(2_999)), None);
         assert_eq!(launcher.next_due(at(3_000)), Some(NODE));
+        launcher.handle_entered(NODE);
+        assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "it is isolated");
         launcher.handle_released(at(3_000), NODE, Incarnation(4));
         assert_eq!(launcher.next_due(at(6_000)), Some(NODE), "it hangs");
+        launcher.handle_entered(NODE);
+        assert_eq!(launcher.poll_timeout(), None, "it was late");
         for boot in [5, 6] {
             launcher.handle_started(NODE);
             assert_eq!(launcher.poll_timeout(), None);

@@ -184,7 +184,6 @@ impl Protocol for TicketFifo {
     fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
         match node {
             Node::Receiver => {
-                // It takes what comes, whether a run orders it to or not.
                 seat.is_ordered();
                 Self::take(seat);
             }

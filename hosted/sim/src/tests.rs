@@ -11,7 +11,6 @@ use super::neb::Broadcasts;
 use super::rendezvous::Meetings;
 use super::{Bounds, Plan, Protocol, Trace, explore, run};
 
-#[track_caller]
 fn seeds_pass<P: Protocol>(count: u64) {
     for seed in 0..count {
         let outcome = run::<P>(&Plan::of(seed));

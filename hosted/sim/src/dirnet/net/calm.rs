@@ -118,8 +118,7 @@ impl Net {
         };
         let manager = self.nodes.iter().position(holds).filter(|_| it.reset_up_to < boot);
         // Another that was just started may be the one way on which the last fence is reported.
-        let last = self.nodes.iter().map(|it| it.gone).max().unwrap_or(0);
-        let since = last.max(self.setting.calm_from);
+        let since = self.nodes.iter().map(|it| it.gone).fold(self.setting.calm_from, u64::max);
         if let Some(at) = manager.filter(|_| since + RESET_MS_MAX * self.setting.unit < self.now) {
             let what = format!("manager {at} holds node {node} removed, and does not reset it");
             self.ledger.broken("reset", what);
