@@ -10,15 +10,13 @@
 //! the next boot. A node that dies waits for a decision of the manager, which comes after its peers
 //! have fenced it, and at the latest when a clone of it should have joined. While a manager has
 //! removed it and waits for fences, nothing else restarts it: members that have not fenced it would
-//! admit the restarted one. Once all have reported that they have fenced it, it is restarted after
-//! that time even if the manager does not hear of it. If no decision comes, because too few nodes
-//! are left to agree or because no manager has met the boot that died, the node is restarted after
-//! the time `undecided`; its peers fence the old boot when they meet the next one. A node that ends
-//! before it takes part in the DIR net is unknown to the manager, and is retried soon, with growing
-//! delays. A node that has ended in order is never restarted. An isolated node that dies is
-//! restarted, too, and so is one that runs on and does not say itself that it is isolated, as one
-//! that hangs: the host saves the isolation first, so that the next supervisor starts no component
-//! and asks for its release.
+//! admit the restarted one. If no decision comes, because too few nodes are left to agree or
+//! because no manager has met the boot that died, the node is restarted after the time `undecided`;
+//! its peers fence the old boot when they meet the next one. A node that ends before it takes part
+//! in the DIR net is unknown to the manager, and is retried soon, with growing delays. A node that
+//! has ended in order is never restarted. An isolated node that dies is restarted, too, and so is
+//! one that runs on and does not say itself that it is isolated, as one that hangs: the host saves
+//! the isolation first, so that the next supervisor starts no component and asks for its release.
 
 use super::Standing;
 use super::backoff::Backoff;
@@ -53,11 +51,16 @@ struct Launched<const NODES: usize> {
 }
 
 impl<const NODES: usize> Launched<NODES> {
-    /// The boot that a manager has removed, if it has: it resets the node once all members have
-    /// fenced it. It resets no boot that a release has ended.
-    fn decided(&self) -> Option<Incarnation> {
+    /// When it is started again, unless something else is decided before.
+    fn next_start(&self) -> Option<Instant> {
+        self.due.filter(|_| self.standing.isolation().is_some() || !self.is_decided())
+    }
+
+    /// Whether a manager has removed this boot: it resets the node once all members have fenced it.
+    /// It resets no boot that a release has ended.
+    fn is_decided(&self) -> bool {
         let removed = |boot: &Incarnation| self.removed.iter().any(|removed| boot <= removed);
-        self.boot.filter(removed).filter(|boot| *boot > self.standing.released())
+        self.boot.filter(removed).is_some_and(|boot| boot > self.standing.released())
     }
 }
 
@@ -195,28 +198,14 @@ impl<const NODES: usize> Launcher<NODES> {
     /// is left of it, start it, and ask again.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Option<Rank> {
-        let due = |node: &usize| self.next_start(*node).is_some_and(|due| due <= now);
-        (0..NODES).find(due).map(|node| Rank(node as u16))
+        let due = |it: &Launched<NODES>| it.next_start().is_some_and(|due| due <= now);
+        (0..).map(Rank).zip(&self.nodes).find(|(_, it)| due(it)).map(|(node, _)| node)
     }
 
     /// When to call [`Self::next_due`] if nothing comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (0..NODES).filter_map(|node| self.next_start(node)).min()
-    }
-
-    /// When `node` is started again, unless something else is decided before.
-    fn next_start(&self, node: usize) -> Option<Instant> {
-        let it = &self.nodes[node];
-        let waits = it.decided().is_some_and(|boot| self.is_to_fence(node, boot));
-        it.due.filter(|_| it.standing.isolation().is_some() || !waits)
-    }
-
-    /// Whether a node that takes part has not fenced `boot` of `node`, as far as is reported.
-    fn is_to_fence(&self, node: usize, boot: Incarnation) -> bool {
-        let takes_part = |by: &Launched<NODES>| by.runs && by.has_entered;
-        let mut others = self.nodes.iter().zip(self.nodes[node].removed).enumerate();
-        others.any(|(by, (it, removed))| by != node && takes_part(it) && removed < boot)
+        self.nodes.iter().filter_map(Launched::next_start).min()
     }
 
     /// The component of `by` has ended: the next one follows no earlier decision.
@@ -267,12 +256,6 @@ mod tests {
         assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "no node follows that decision");
         launcher.handle_removed(Rank(2), NODE, Incarnation(4));
         assert_eq!(launcher.next_due(at(60_000)), None);
-        launcher.handle_removed(Rank(0), NODE, Incarnation(4));
-        assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "all have fenced it");
-        launcher.handle_entered(Rank(0));
-        assert_eq!(launcher.next_due(at(60_000)), None, "its next component has not");
-        launcher.handle_started(Rank(0));
-        assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "it takes no part");
         assert!(launcher.handle_reset(NODE, Incarnation(4)));
         launcher.handle_started(NODE);
         launcher.handle_ended(at(60_000), NODE, false);

@@ -18,7 +18,7 @@
 //! | `terms` | no node ever knows a lower term than before, its earlier incarnations included |
 //! | `outcast` | no removed node is followed unadmitted, nor reigns unanswered if it knows |
 //! | `fence` | a node is reset only after every live member has fenced that boot |
-//! | `reset` | a dead node that a manager holds removed is reset, within 30 s of calm and of any start |
+//! | `reset` | a dead node that a manager holds removed is reset by a manager, within 30 s of calm |
 //! | `detection` | a manager that is heard doubts a node that is gone for long, or awaits it |
 //! | `accuracy` | who only stands still for 160 ms, observer or observed, is not replaced |
 //! | `explanation` | a verdict rests on alarms and answers that came, in time, to its question |

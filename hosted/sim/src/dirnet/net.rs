@@ -132,8 +132,8 @@ struct Node {
     boot: u32,
     /// The number of its last incarnation.
     incarnation: u32,
-    /// When it, or its component, was last gone.
-    gone: u64,
+    /// When it was last gone.
+    died: u64,
     /// The last boot of it that a manager has ordered to reset.
     reset_up_to: Incarnation,
     kept: Option<Term>,
@@ -473,7 +473,7 @@ impl Node {
             task: None,
             boot,
             incarnation: boot,
-            gone: 0,
+            died: 0,
             reset_up_to: Incarnation(0),
             kept: None,
             saved: Saved::default(),

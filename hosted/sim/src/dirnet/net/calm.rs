@@ -64,7 +64,7 @@ impl Net {
         let is_time = self.now > self.setting.calm_from.saturating_add(1_000 * self.setting.unit);
         for node in 0..self.nodes.len() as u16 {
             let it = &self.nodes[usize::from(node)];
-            let is_old = it.gone + self.setting.noticed_after() < self.now;
+            let is_old = it.died + self.setting.noticed_after() < self.now;
             if it.supervisor.is_none() && is_time && is_old {
                 self.check_noticed(node);
                 let waits = self.waits_for_reset(node);
@@ -117,8 +117,7 @@ impl Net {
             component.role() == Role::Manager && is_removed
         };
         let manager = self.nodes.iter().position(holds).filter(|_| it.reset_up_to < boot);
-        // Another that was just started may be the one way on which the last fence is reported.
-        let since = self.nodes.iter().map(|it| it.gone).fold(self.setting.calm_from, u64::max);
+        let since = it.died.max(self.setting.calm_from);
         if let Some(at) = manager.filter(|_| since + RESET_MS_MAX * self.setting.unit < self.now) {
             let what = format!("manager {at} holds node {node} removed, and does not reset it");
             self.ledger.broken("reset", what);

@@ -42,7 +42,6 @@ impl Net {
             return true;
         }
         (it.component_stalls, it.task_stalls, it.supervisor_stalls) = (None, 0, None);
-        it.gone = now;
         let clone = Duration(self.setting.timing.clone.0 / self.setting.unit * MS);
         self.start_supervisor(node, Starts::new(Self::restarts(MS), clone));
         let supervisor = self.node(node).supervisor.as_ref();
@@ -276,7 +275,7 @@ impl Net {
     pub(super) fn end_boot(&mut self, node: u16, input: impl FnOnce(&mut Starts)) {
         let now = self.now;
         let it = self.node(node);
-        (it.task, it.gone) = (None, now);
+        (it.task, it.died) = (None, now);
         if let Some(supervisor) = &mut it.supervisor {
             supervisor.has_begun = false;
             input(&mut supervisor.starts);
@@ -289,7 +288,7 @@ impl Net {
         let now = self.now;
         let it = self.node(node);
         (it.component, it.task, it.supervisor_stalls) = (None, None, None);
-        it.gone = now;
+        it.died = now;
         it.outputs_left = None;
         self.end_supervisor(node);
     }

@@ -328,10 +328,7 @@ impl Net {
 
     /// Whether the node crashes before its next output.
     pub(super) fn spends(&mut self, node: u16) -> bool {
-        let is_calm = self.now > self.setting.calm_from;
         let left = &mut self.node(node).outputs_left;
-        // A crash that has not come by then would be a fault without an end.
-        *left = left.filter(|_| !is_calm);
         let is_last = *left == Some(0);
         *left = left.and_then(|left| left.checked_sub(1));
         if is_last {
