@@ -92,7 +92,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/numbers-only-grow", 0, &["budget", "progress"]),
     seen("dirnet/reset-before-fences", 0, &["fence"]),
     scripted("dirnet/strangers-are-not-watched", RARE),
-    seen("dirnet/losses-change-nothing", 772, &["progress"]),
+    seen("dirnet/losses-change-nothing", 41_936, &["progress"]),
     seen("dirnet/overtaken-fences-go-on", 1118, &["budget", "detection"]),
     seen("dirnet/latecomers-fence-nothing", 6, &["fence"]),
     scripted("dirnet/past-members-fence", RARE),
