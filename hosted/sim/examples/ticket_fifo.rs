@@ -184,6 +184,7 @@ impl Protocol for TicketFifo {
     fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
         match node {
             Node::Receiver => {
+                // It takes what comes; its orders must be carried out, too.
                 seat.is_ordered();
                 Self::take(seat);
             }

@@ -3,9 +3,8 @@
 //! Relaxed loads and stores move eight bytes each, and no compiler joins them: 30 GB/s, where
 //! vector registers move 49 within a cache. The processor's string move replaces whole lines
 //! without reading them first. That matters where the target was read last by another processor
-//! that shares no cache with this one, from where vectors of any width fetch each line: 1 MiB to
-//! one member of a group (`weft bench group`) took more than three times as long with them. But it
-//! is many times slower where the target lies some bytes behind the source in its page (Zen 3 and
+//! that shares no cache with this one, from where vectors of any width fetch each line. But it is
+//! many times slower where the target lies some bytes behind the source in its page (Zen 3 and
 //! 4), as a payload behind a header does. A reader judges what it has copied by a completion, never
 //! by its own look at bytes that are still arriving (F-3), so the order within the copy is free.
 

@@ -52,7 +52,7 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, screen: &Screen, survey: &Surve
             Row::new([rank.to_string(), (*state).to_owned()]).style(Style::new().fg(Color::Red))
         }
     });
-    let widths = [4, 11, 14, 5, 11, 8, 9, 9, 9, 6, 7, 9].map(Constraint::Length);
+    let widths = [4, 11, 14, 5, 11, 8, 9, 7, 7, 6, 7, 9].map(Constraint::Length);
     let widths = widths.into_iter().chain([Constraint::Min(8)]);
     let title = format!(" cluster {} ", survey.name);
     let table = Table::new(rows, widths)
@@ -256,5 +256,11 @@ mod tests {
         for word in ["worker", "isolated", "ended with status 3"] {
             assert!(text.contains(word), "{word}\n{text}");
         }
+        assert!(!text.contains("stale"), "{text}");
+        let Answer::Answered(mut stale) = node(600) else { unreachable!() };
+        stale.dirnet.as_mut().expect("it takes part").stale = true;
+        screen.handle_survey(3_000_000_000, survey(vec![Answer::Answered(stale)]));
+        let text = drawn(&screen);
+        assert!(text.contains("manager, stale"), "{text}");
     }
 }

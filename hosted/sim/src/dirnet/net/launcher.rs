@@ -105,7 +105,10 @@ impl Net {
     pub(super) fn land_launcher_wake(&mut self) {
         let clock = self.supervisor_clock();
         while let Some(Rank(node)) = self.launcher.as_ref().and_then(|it| it.next_due(clock)) {
-            self.crash(node);
+            // A dead one has been gone since it died, however often its start fails.
+            if self.node(node).supervisor.is_some() {
+                self.crash(node);
+            }
             self.start_node(node);
         }
     }
