@@ -1,5 +1,7 @@
 //! An isolated node is fenced, runs no component, and comes back as a later incarnation.
 
+use std::fs;
+
 use serde_json::Value;
 use weft::node::control::{DirNetStatus, NodeOrder, NodeState, NodeStatus, TaskState};
 use weft::process::{Liveness, Signal};
@@ -73,19 +75,30 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
     assert_eq!(place.weft("get --name t --node 0 --count 1").done(), "back\n");
 }
 
-/// its next supervisor knows it from the launcher, even if no other node does.
+/// it hangs and hears nothing of its isolation, and all others that knew of it are gone. Its
+/// next supervisor knows it from the launcher.
 #[test]
-fn a_node_that_dies_while_it_is_isolated_is_started_and_stays_isolated() {
+fn a_node_that_hangs_while_it_is_isolated_is_started_and_stays_isolated() {
     let place = Place::new();
     let text = "name = \"t\"\nnodes = 3\ndirnet.timing.clone_ms = 4000\n";
-    let (_up, nodes) = place.up(&place.file("t.toml", text));
+    let (up, nodes) = place.up(&place.file("t.toml", text));
     await_manager(&nodes);
     let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
     let lost = (manager + 1) % 3;
-    // It hears nothing of its isolation.
     let stopped = stop_supervisor(&nodes, lost);
     nodes.client(manager).order_node(lost, NodeOrder::Isolate).expect("it is the manager");
+    up.await_said(&format!("node {lost} is isolated"));
+    for rank in [(manager + 2) % 3, manager] {
+        nodes.kill(rank);
+        fs::remove_file(nodes.dir.database_file(usize::from(rank))).expect("it has saved one");
+    }
     assert_eq!(stopped.wait_dead(PATIENCE).expect("a pidfd"), Liveness::Dead);
+    let manages = |rank: u16| {
+        let standing = look(&nodes, rank).dirnet;
+        standing.is_some_and(|standing| standing.role == "manager")
+    };
+    let others = || nodes.ranks().filter(|rank| *rank != lost);
+    eventually("one of the others is manager", || others().any(manages));
     for dies in [true, false] {
         eventually("it is quiet", || look(&nodes, lost).state == NodeState::Isolated);
         assert_eq!(look(&nodes, lost).incarnation, 0, "no component of it was started since");
