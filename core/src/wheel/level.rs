@@ -39,6 +39,8 @@ impl List {
     pub(super) const MERGED: Self = Self::at(WORK, RUNS + 4);
     /// Due timers in the order in which they are reported.
     pub(super) const READY: Self = Self::at(WORK, RUNS + 5);
+    /// The highest rank of a sorted run.
+    pub(super) const RANK_MAX: u8 = (RUNS - 1) as u8;
     /// The number of lists.
     pub(super) const COUNT: usize = Self::READY.index() + 1;
 
@@ -53,7 +55,7 @@ impl List {
 
     /// The sorted run of `rank`.
     pub(super) const fn run(rank: usize) -> Self {
-        assert!(rank < RUNS, "a sort has fewer runs than there are keys");
+        assert!(rank < RUNS, "ranks end at RANK_MAX");
         Self::at(WORK, rank)
     }
 

@@ -52,7 +52,9 @@ impl Sort {
             (Some(_), None) | (None, Some(_) | None) => {
                 timers.append(List::MERGED, List::LEFT);
                 timers.append(List::MERGED, List::RIGHT);
-                self.keep(timers, List::MERGED, self.rank + 1);
+                // Timers that are stopped make a run smaller and leave its rank: a sort that more
+                // timers join all the time has reached the last one when few are left.
+                self.keep(timers, List::MERGED, (self.rank + 1).min(List::RANK_MAX));
             }
         }
         true

@@ -224,6 +224,22 @@ fn w6_the_worst_order_costs_a_step_for_each_doubling() {
 }
 
 #[test]
+fn w6_a_sort_that_is_never_finished_takes_any_number_of_timers() {
+    const STEPS_TO_MERGE_ONE_MORE: u32 = 5;
+    let mut wheel = wheel();
+    wheel.start_once(0, 100);
+    let mut other = wheel.start_once(1, 95);
+    // The slot is opened, both timers are looked at, and their two runs merged in three steps.
+    assert_eq!(wheel.advance(Instant(100), 1 + 2 + 3), Ok(Progress::Behind));
+    for _ in 0..100 {
+        wheel.stop(other).unwrap();
+        other = wheel.start_once(1, 100);
+        assert_eq!(wheel.advance(Instant(100), STEPS_TO_MERGE_ONE_MORE), Ok(Progress::Behind));
+    }
+    assert_eq!(wheel.expired_by(100), [(0, 100, 0), (1, 100, 0)]);
+}
+
+#[test]
 fn w7_sleeping_until_the_next_deadline_is_never_too_long() {
     for due in (1..64).chain([640, 641, 6_400, 1 << 20, 1 << 40]) {
         let mut wheel = wheel();
