@@ -8,15 +8,16 @@
 //!
 //! An order to reset names the boot that it is about, so an order that arrives late does not hit
 //! the next boot. A node that dies waits for a decision of the manager, which comes after its peers
-//! have fenced it, and at the latest when a clone of it should have joined. While a manager has
-//! removed it and waits for fences, nothing else restarts it: members that have not fenced it would
-//! admit the restarted one. If no decision comes, because too few nodes are left to agree or
-//! because no manager has met the boot that died, the node is restarted after the time `undecided`;
-//! its peers fence the old boot when they meet the next one. A node that ends before it takes part
-//! in the DIR net is unknown to the manager, and is retried soon, with growing delays. A node that
-//! has ended in order is never restarted. An isolated node that dies is restarted, too, and so is
-//! one that runs on and does not say itself that it is isolated, as one that hangs: the host saves
-//! the isolation first, so that the next supervisor starts no component and asks for its release.
+//! have fenced it, and at the latest when a clone of it should have joined. If no decision comes,
+//! because too few nodes are left to agree or because no manager has met the boot that died, the
+//! node is restarted after the time `undecided`; its peers fence the old boot when they meet the
+//! next one. A node that a manager has removed waits 45 s longer: the manager orders its reset when
+//! it has all fences, and links that are cut one way may keep the last from it for good. So does
+//! one that runs on, as one that hangs. A node that ends before it takes part in the DIR net is
+//! unknown to the manager, and is retried soon, with growing delays. A node that has ended in order
+//! is never restarted. An isolated node that dies is restarted, too, and so is one that runs on and
+//! does not say itself that it is isolated: the host saves the isolation first, so that the next
+//! supervisor starts no component and asks for its release.
 
 use super::Standing;
 use super::backoff::Backoff;
@@ -26,6 +27,8 @@ use crate::time::{Duration, Instant};
 /// The first and the longest wait before a node that ends as soon as it starts is started again.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_millis(60_000);
+/// How much longer a dead node waits whose reset a manager has to order.
+const FENCES: Duration = Duration::from_millis(45_000);
 
 /// What the launcher knows of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,8 +43,8 @@ struct Launched<const NODES: usize> {
     backoff: Backoff,
     /// Its own supervisor has said that it is isolated.
     is_halted: bool,
-    /// When a dead node is restarted without a decision, or one that should have halted; `None`
-    /// while it runs otherwise, and after it has ended in order.
+    /// When a dead node is restarted without a decision, or one that should have halted or was
+    /// removed; `None` while it runs otherwise, and after it has ended in order.
     due: Option<Instant>,
     /// Its isolations and releases.
     standing: Standing,
@@ -51,9 +54,11 @@ struct Launched<const NODES: usize> {
 }
 
 impl<const NODES: usize> Launched<NODES> {
-    /// When it is started again, unless something else is decided before.
+    /// When it is started again, unless something else is decided before. One that waits for its
+    /// reset waits longer: members that have not fenced it would admit the restarted one.
     fn next_start(&self) -> Option<Instant> {
-        self.due.filter(|_| self.standing.isolation().is_some() || !self.is_decided())
+        let waits_for_reset = self.standing.isolation().is_none() && self.is_decided();
+        self.due.map(|due| if waits_for_reset { due.after(FENCES) } else { due })
     }
 
     /// Whether a manager has removed this boot: it resets the node once all members have fenced it.
@@ -108,6 +113,9 @@ impl<const NODES: usize> Launcher<NODES> {
     pub fn handle_began(&mut self, node: Rank, boot: Incarnation) {
         if let Some(it) = self.node(node) {
             it.boot = Some(boot);
+            if it.runs && it.standing.isolation().is_none() && !it.is_decided() {
+                it.due = None;
+            }
         }
     }
 
@@ -135,10 +143,14 @@ impl<const NODES: usize> Launcher<NODES> {
 
     /// The component of `by` reports the manager's decision that boots of `node` up to `boot` are
     /// removed.
-    pub fn handle_removed(&mut self, by: Rank, node: Rank, boot: Incarnation) {
-        let removed = self.node(node).and_then(|it| it.removed.get_mut(usize::from(by.0)));
-        if let Some(removed) = removed {
+    pub fn handle_removed(&mut self, now: Instant, by: Rank, node: Rank, boot: Incarnation) {
+        let undecided = self.undecided;
+        let Some(it) = self.node(node) else { return };
+        if let Some(removed) = it.removed.get_mut(usize::from(by.0)) {
             *removed = boot;
+        }
+        if it.runs && it.is_decided() {
+            it.due.get_or_insert(now.after(undecided));
         }
     }
 
@@ -172,6 +184,7 @@ impl<const NODES: usize> Launcher<NODES> {
     pub fn handle_halted(&mut self, node: Rank) {
         if let Some(it) = self.node(node).filter(|it| it.runs) {
             (it.is_halted, it.due) = (true, None);
+            self.forget_removals(node);
         }
     }
 
@@ -194,8 +207,8 @@ impl<const NODES: usize> Launcher<NODES> {
         }
     }
 
-    /// The first node for which no decision has come in time, or that should have halted: end what
-    /// is left of it, start it, and ask again.
+    /// The first node for which no decision or reset has come in time, or that should have halted:
+    /// end what is left of it, start it, and ask again.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Option<Rank> {
         let due = |it: &Launched<NODES>| it.next_start().is_some_and(|due| due <= now);
@@ -211,8 +224,12 @@ impl<const NODES: usize> Launcher<NODES> {
     /// The component of `by` has ended: the next one follows no earlier decision.
     fn forget_removals(&mut self, by: Rank) {
         for it in &mut self.nodes {
+            let was_decided = it.is_decided();
             if let Some(removed) = it.removed.get_mut(usize::from(by.0)) {
                 *removed = Incarnation(0);
+            }
+            if it.runs && was_decided && !it.is_decided() {
+                it.due = it.due.filter(|_| it.standing.isolation().is_some());
             }
         }
     }
@@ -248,18 +265,56 @@ mod tests {
     fn m3_a_node_that_a_manager_has_removed_waits_for_its_reset() {
         let mut launcher = launcher();
         launcher.handle_ended(at(0), NODE, false);
-        launcher.handle_removed(Rank(0), NODE, Incarnation(3));
+        launcher.handle_removed(at(0), Rank(0), NODE, Incarnation(3));
         assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "an earlier boot was removed");
-        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
-        assert_eq!(launcher.poll_timeout(), None, "a manager has decided");
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
+        assert_eq!(launcher.poll_timeout(), Some(at(48_000)), "a manager has decided");
         launcher.handle_entered(Rank(2));
         assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "no node follows that decision");
-        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
-        assert_eq!(launcher.next_due(at(60_000)), None);
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
+        assert_eq!(launcher.next_due(at(47_999)), None);
+        assert_eq!(launcher.next_due(at(48_000)), Some(NODE), "the manager misses fences");
         assert!(launcher.handle_reset(NODE, Incarnation(4)));
         launcher.handle_started(NODE);
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
         launcher.handle_ended(at(60_000), NODE, false);
         assert_eq!(launcher.poll_timeout(), Some(at(60_100)), "no manager has met that boot");
+    }
+
+    #[test]
+    fn m3_a_removal_counts_while_a_component_follows_it() {
+        let mut launcher = launcher();
+        launcher.handle_ended(at(0), NODE, false);
+        let follow = |launcher: &mut Launcher<3>| {
+            launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
+            assert_eq!(launcher.poll_timeout(), Some(at(48_000)));
+        };
+        follow(&mut launcher);
+        launcher.handle_isolated(at(0), Rank(2), Incarnation(4));
+        launcher.handle_halted(Rank(2));
+        assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "its node is isolated");
+        follow(&mut launcher);
+        launcher.handle_ended(at(60_000), Rank(2), false);
+        assert_eq!(launcher.poll_timeout(), Some(at(3_000)), "it is dead");
+    }
+
+    #[test]
+    fn m3_a_removed_node_that_hangs_is_restarted_when_no_reset_comes() {
+        let mut launcher = launcher();
+        let remove = |launcher: &mut Launcher<3>, now, boot| {
+            launcher.handle_removed(at(now), Rank(2), NODE, Incarnation(boot));
+        };
+        remove(&mut launcher, 0, 3);
+        assert_eq!(launcher.poll_timeout(), None, "an earlier boot");
+        remove(&mut launcher, 0, 4);
+        remove(&mut launcher, 1_000, 4);
+        assert_eq!(launcher.next_due(at(47_999)), None);
+        assert_eq!(launcher.next_due(at(48_000)), Some(NODE));
+        launcher.handle_began(NODE, Incarnation(5));
+        assert_eq!(launcher.poll_timeout(), None, "it has begun the next boot itself");
+        remove(&mut launcher, 50_000, 5);
+        launcher.handle_entered(Rank(2));
+        assert_eq!(launcher.poll_timeout(), None, "no node follows that decision");
     }
 
     #[test]
@@ -291,7 +346,7 @@ mod tests {
     #[test]
     fn a_node_whose_reset_fails_to_start_it_is_retried() {
         let mut launcher = launcher();
-        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
         assert!(launcher.handle_reset(NODE, Incarnation(4)));
         launcher.handle_start_failed(at(0), NODE);
         assert_eq!(launcher.poll_timeout(), Some(at(100)), "no second reset comes");
@@ -300,7 +355,7 @@ mod tests {
     #[test]
     fn x11_an_isolated_node_that_dies_is_restarted_and_after_its_release_reset() {
         let mut launcher = launcher();
-        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
         assert!(launcher.handle_isolated(at(0), NODE, Incarnation(4)));
         assert!(!launcher.handle_isolated(at(0), NODE, Incarnation(4)), "known");
         launcher.handle_halted(NODE);
@@ -312,7 +367,7 @@ mod tests {
         launcher.handle_released(at(60_000), NODE, Incarnation(4));
         assert!(!launcher.handle_isolated(at(60_000), NODE, Incarnation(4)), "over");
         assert_eq!((launcher.poll_timeout(), launcher.isolation(NODE)), (Some(at(63_000)), None));
-        launcher.handle_removed(Rank(2), NODE, Incarnation(4));
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
         assert_eq!(launcher.poll_timeout(), Some(at(63_000)), "no manager resets a released boot");
     }
 

@@ -133,7 +133,7 @@ impl Keeper {
                 }
             }
             ToLauncher::Removed { rank: of, boot } => {
-                self.decider.handle_removed(Rank(rank), Rank(of), Incarnation(boot));
+                self.decider.handle_removed(now(), Rank(rank), Rank(of), Incarnation(boot));
             }
             ToLauncher::Reset { rank: of, boot } => self.reset(of, boot, rank),
             ToLauncher::Isolated { rank: of, boot } => {

@@ -362,6 +362,10 @@ mod tests {
         }
         starts.handle_ended(at(13), End::Killed);
         assert_eq!(steps(&mut starts), [Step::GiveUp]);
+        let retry = starts.poll_timeout();
+        starts.handle_reboot();
+        assert_eq!((steps(&mut starts), starts.poll_timeout()), (Vec::new(), retry));
+        assert!(retry.is_some(), "it is tried again, whatever ends the boot");
         let mut never = Starts::new(RestartLimit { max: 0, ..LIMIT }, CLONE);
         never.handle_started(at(0), FLAG);
         never.handle_ended(at(0), End::Killed);

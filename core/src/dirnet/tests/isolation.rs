@@ -138,6 +138,22 @@ pub(in crate::dirnet) fn x11_an_isolation_by_an_earlier_manager_holds() {
     assert!(hold(&net, &[1]) && net.component(1).term() == term);
 }
 
+/// The manager learns late that an earlier boot of a member was isolated: the release must name the
+/// present one, which is fenced.
+#[test]
+fn x11_an_isolation_that_a_manager_learns_of_is_one_of_the_present_boot() {
+    let mut net = Net::settled(4);
+    net.crash(3);
+    net.run_while(20_000, Net::is_whole);
+    let standing = |net: &Net| net.component(0).database().standing(LOST);
+    let present = standing(&net).incarnation;
+    let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+    assert!(net.is_whole() && incarnation < present);
+    let late = net.frame(1, Message::Anid { node: LOST, incarnation, level: Level::Isolated });
+    assert_eq!(net.deliver(0, late), Ok(()));
+    assert_eq!(standing(&net).isolation(), Some(present.boot));
+}
+
 /// All other nodes have lost their saved state; the isolated node has not.
 #[test]
 pub(in crate::dirnet) fn x11_an_isolated_node_remembers_it_where_all_others_forgot() {

@@ -209,6 +209,18 @@ pub(in crate::dirnet) fn x9_an_alarm_that_reports_no_end_is_no_loss() {
     assert_eq!(net.rules(1, Verdict::TookOver), []);
 }
 
+/// Node 0 was heard for long after its end was reported.
+#[test]
+fn x9_a_node_that_is_heard_after_its_end_was_reported_is_alive() {
+    let mut net = Net::settled(3);
+    net.input(1, |it, now| it.handle_gone(now, Rank(0)));
+    net.run(3_000);
+    net.cut_off(1);
+    net.input(1, |it, now| it.handle_gone(now, Rank(2)));
+    net.run(5_000);
+    assert_eq!(net.rules(1, Verdict::TookOver), []);
+}
+
 /// Heartbeat of node `from` that follows `term`.
 fn beat(net: &Net, from: u16, term: Term) -> Beat {
     let incarnation = net.component(from).incarnation();

@@ -132,7 +132,8 @@ struct Node {
     boot: u32,
     /// The number of its last incarnation.
     incarnation: u32,
-    /// When it was last gone.
+    /// When its supervisor was last started, and when it was last gone.
+    began: u64,
     died: u64,
     /// The last boot of it that a manager has ordered to reset.
     reset_up_to: Incarnation,
@@ -394,6 +395,7 @@ impl Net {
                     Some(component) => component.handle_gone(now, Rank(node)),
                     None => {}
                 }
+                self.check_doubts(at, Rank(node));
                 self.drain(at);
             }
             Flight::Parted { .. } | Flight::Fenced { .. } | Flight::Spawn { .. } => {}
@@ -473,6 +475,7 @@ impl Node {
             task: None,
             boot,
             incarnation: boot,
+            began: 0,
             died: 0,
             reset_up_to: Incarnation(0),
             kept: None,

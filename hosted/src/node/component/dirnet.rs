@@ -541,11 +541,15 @@ impl DirNet {
             return self.fence_later(now_ns, node, boot);
         }
         let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
+        let is_new = ground.removals.admits(peer, boot);
         ground.removals.handle_fenced(peer, boot);
         // An admission that is under way is refused here: no view waits for the supervisor.
         self.machine.handle_carried_out(node, boot);
         self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0, epoch, claimant });
-        self.note(now_ns, node, What::Fenced { boot: boot.0 });
+        // A removal that waits for the fence of another member is repeated.
+        if is_new {
+            self.note(now_ns, node, What::Fenced { boot: boot.0 });
+        }
     }
 
     /// The supervisor knows of that removal as well: it holds for the whole node, and may be

@@ -8,8 +8,9 @@ use super::{Flight, LOOK_MS, Net, Node};
 
 /// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
-/// A node that a manager holds removed is reset within this time after its death and the last
-/// fault: all have fenced it by then, or have been removed as well.
+/// A node that a manager holds removed is reset within this time after the last fault and the last
+/// start or end of a node: all that the manager reaches have fenced it by then, or have been
+/// removed as well.
 const RESET_MS_MAX: u64 = 30_000;
 const EVENTS_MAX: u64 = 3_000_000;
 /// The most events before that. A run has tens of thousands; messages that are answered without end
@@ -105,8 +106,20 @@ impl Net {
         }
     }
 
+    /// Checks that a manager whose transport has just lost a member suspects it at once.
+    pub(super) fn check_doubts(&mut self, at: u16, node: Rank) {
+        let Some(component) = &self.nodes[usize::from(at)].component else { return };
+        let is_member = component.database().standing(node).is_up() && !component.expects(node);
+        let is_due = component.poll_timeout().is_some_and(|due| due.0 <= self.now);
+        let doubts = component.suspects(node) || is_due;
+        if component.role() == Role::Manager && is_member && !doubts {
+            let what = format!("manager {at} has lost node {node}, and waits for its silence");
+            self.ledger.broken("detection", what);
+        }
+    }
+
     /// Whether a manager holds this dead node removed and has not ordered its reset since: then
-    /// neither a launcher nor an operator starts it. Checks that this does not last.
+    /// no operator starts it. Checks that this does not last where links let fences arrive.
     fn waits_for_reset(&mut self, node: u16) -> bool {
         let it = &self.nodes[usize::from(node)];
         let boot = Incarnation(it.boot);
@@ -117,12 +130,32 @@ impl Net {
             component.role() == Role::Manager && is_removed
         };
         let manager = self.nodes.iter().position(holds).filter(|_| it.reset_up_to < boot);
-        let since = it.died.max(self.setting.calm_from);
-        if let Some(at) = manager.filter(|_| since + RESET_MS_MAX * self.setting.unit < self.now) {
+        let changes = self.nodes.iter().map(|it| it.began.max(it.died));
+        let since = changes.fold(self.setting.calm_from, u64::max);
+        let is_late = since + RESET_MS_MAX * self.setting.unit < self.now;
+        if let Some(at) = manager.filter(|at| is_late && self.reaches_all(*at as u16)) {
             let what = format!("manager {at} holds node {node} removed, and does not reset it");
             self.ledger.broken("reset", what);
         }
         manager.is_some()
+    }
+
+    /// Whether orders of `at` can reach every other component, and answers come back.
+    fn reaches_all(&self, at: u16) -> bool {
+        let runs = |node: &u16| self.nodes[usize::from(*node)].component.is_some();
+        let all = Vec::from_iter((0..self.nodes.len() as u16).filter(runs));
+        let reached = |is_cut: &dyn Fn(u16, u16) -> bool| {
+            let mut reached = vec![at];
+            for next in 0.. {
+                let Some(from) = reached.get(next).copied() else { break };
+                let more = all.iter().filter(|to| !reached.contains(to) && !is_cut(from, **to));
+                let more = Vec::from_iter(more.copied());
+                reached.extend(more);
+            }
+            reached.len() == all.len()
+        };
+        let severed = |from, to| self.severed.contains(&(from, to));
+        reached(&severed) && reached(&|from, to| severed(to, from))
     }
 
     /// A component reports its supervisor if that has stalled for as long as a clone may take.

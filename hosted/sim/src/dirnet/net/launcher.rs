@@ -73,7 +73,7 @@ impl Net {
             Report::Entered if is_present => launcher.handle_entered(Rank(from)),
             Report::Gone if is_present => launcher.handle_ended(clock, Rank(from), false),
             Report::Began(_) | Report::Entered | Report::Gone => {}
-            Report::Removed(node, boot) => launcher.handle_removed(Rank(from), node, boot),
+            Report::Removed(node, boot) => launcher.handle_removed(clock, Rank(from), node, boot),
             Report::Isolated(node, boot) => {
                 launcher.handle_isolated(clock, node, boot);
                 if node == Rank(from) && is_present {

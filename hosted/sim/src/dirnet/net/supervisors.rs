@@ -115,8 +115,10 @@ impl Net {
         self.runs += 1;
         let run = self.runs;
         let decider = Supervision::new(Rank(node));
+        let now = self.now;
         let it = self.node(node);
         let note = it.isolation_note;
+        it.began = now;
         it.supervisor = Some(SupervisorProcess {
             decider,
             starts,

@@ -4,7 +4,7 @@ use weft_core::ids::Incarnation;
 
 use super::Clients;
 use super::open::{Open, Stage};
-use crate::node::control::{NodeState, NodeStatus, Outcome, Refused};
+use crate::node::control::{NodeState, NodeStatus, Outcome, PeerStatus, Refused};
 use crate::node::link::Ticket;
 
 /// The condition that a client waits for.
@@ -25,10 +25,12 @@ pub(in super::super) struct Watching {
 
 impl Awaited {
     fn is_met(&self, status: &NodeStatus) -> bool {
-        let joined = status.peers.iter().filter(|peer| peer.joined).count();
-        let is_greeted = status.peers.iter().all(|peer| peer.joined || peer.incarnation.is_none());
+        // A peer behind a link that an operator has cut is not waited for.
+        let is_greeted = |peer: &&PeerStatus| peer.joined || status.cut.contains(&peer.rank);
+        let joined = status.peers.iter().filter(is_greeted).count();
+        let is_missed = |peer: &PeerStatus| peer.incarnation.is_some() && !is_greeted(&peer);
         status.state == NodeState::Running
-            && is_greeted
+            && !status.peers.iter().any(is_missed)
             && status.incarnation >= self.incarnation.0
             && joined >= self.peers
     }
