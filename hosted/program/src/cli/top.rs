@@ -10,7 +10,7 @@
 mod rates;
 mod view;
 
-use std::io::{IsTerminal, stdout};
+use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -20,6 +20,8 @@ use std::time::Duration;
 use clap::Args;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::flag;
 
@@ -82,13 +84,35 @@ fn watch(terminal: &mut DefaultTerminal, surveys: &Receiver<(u64, Survey)>) -> R
         }
         let drawn = terminal.draw(|frame| view::draw(frame, &screen));
         drawn.map_err(|error| broken(&error))?;
-        let waiting = event::poll(KEY_TIMEOUT).map_err(|error| broken(&error))?;
-        let event = waiting.then(event::read).transpose().map_err(|error| broken(&error))?;
-        let is_enough = matches!(event, Some(Event::Key(key)) if ends(&key));
-        if is_enough || is_ended.load(Ordering::Relaxed) {
+        if is_enough().map_err(|error| broken(&error))? || is_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
     }
+}
+
+/// Whether a key that comes within [`KEY_TIMEOUT`] ends it.
+fn is_enough() -> io::Result<bool> {
+    let input = stdin();
+    let mut timeout = KEY_TIMEOUT;
+    if input.is_terminal() {
+        let mut waiting = [PollFd::new(&input, PollFlags::IN)];
+        let span = Timespec::try_from(KEY_TIMEOUT).map_err(io::Error::other)?;
+        match poll(&mut waiting, Some(&span)) {
+            Ok(_) | Err(Errno::INTR) => timeout = Duration::ZERO,
+            Err(error) => return Err(error.into()),
+        }
+        // Crossterm would read the end of a terminal that has hung up again and again.
+        if waiting[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    while event::poll(timeout)? {
+        if matches!(event::read()?, Event::Key(key) if ends(&key)) {
+            return Ok(true);
+        }
+        timeout = Duration::ZERO;
+    }
+    Ok(false)
 }
 
 /// Whether the key means that it is enough: q, Escape or Ctrl-C.
@@ -102,7 +126,7 @@ fn ends(key: &KeyEvent) -> bool {
         }
 }
 
-fn broken(error: &std::io::Error) -> Failure {
+fn broken(error: &io::Error) -> Failure {
     let cause = format!("the terminal cannot be drawn on, or read from: {error}");
     Failure::of(Code::Output, cause, "run it in a terminal; `weft status` prints the same once")
 }
@@ -113,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_terminal_that_is_lost_ends_it_as_output_that_cannot_be_written() {
-        let lost = std::io::Error::from_raw_os_error(5);
+        let lost = io::Error::from_raw_os_error(5);
         assert_eq!(broken(&lost).code(), Code::Output);
     }
 }

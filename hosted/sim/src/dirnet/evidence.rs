@@ -15,6 +15,8 @@ use weft_core::dirnet::{
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
+use super::net::ENDS_MAX;
+
 /// An observer and the node that it judges.
 type Judged = (Rank, Rank);
 
@@ -22,21 +24,23 @@ type Judged = (Rank, Rank);
 #[derive(Debug, Default)]
 pub(super) struct Witnessed {
     alarms: BTreeMap<Judged, u64>,
-    /// The round of the last question to witnesses.
-    rounds: BTreeMap<Judged, u32>,
+    /// The round of the last question to witnesses, and when it was asked.
+    rounds: BTreeMap<Judged, (u32, u64)>,
     testimonies: BTreeMap<(Judged, Rank), (u64, Seen)>,
     /// When each node last took over. It may judge the manager before by older evidence: that
     /// manager's loss waits for the turns of the candidates that go first.
     took_over: BTreeMap<Rank, u64>,
+    /// How often each node was removed or reset.
+    resets: BTreeMap<Rank, u16>,
 }
 
 impl Witnessed {
     /// A node sends `frame`.
-    pub(super) fn handle_sent(&mut self, frame: &Frame) {
+    pub(super) fn handle_sent(&mut self, now: Instant, frame: &Frame) {
         if let Message::Witness { question: Question { node, asker, round }, .. } = frame.message
             && asker == frame.sender
         {
-            self.rounds.insert((asker, node), round);
+            self.rounds.insert((asker, node), (round, now.0));
         }
     }
 
@@ -57,7 +61,7 @@ impl Witnessed {
                 if asker == at && handled == Ok(()) =>
             {
                 self.testimonies.insert(((at, node), witness), (now.0, seen));
-                let asked = self.rounds.get(&(at, node)).copied();
+                let asked = self.rounds.get(&(at, node)).map(|(asked, _)| *asked);
                 (asked != Some(round))
                     .then(|| format!("node {at} accepts an answer about {node} to a past question"))
             }
@@ -85,13 +89,28 @@ impl Witnessed {
                 let alarm = self.judge_alarm(pair, why, fresh + turns);
                 alarm.or_else(|| self.judge_testimonies(pair, why, fresh + turns))
             }
+            Verdict::Isolated if why.rule == Rule::Intensity => self.judge_intensity(why.node),
             Verdict::Isolated | Verdict::Admitted => None,
         };
+        if why.verdict == Verdict::NodeDown {
+            self.handle_reset(why.node);
+        }
         let is_silent = why.verdict == Verdict::NodeDown && why.rule == Rule::Silence;
         let is_alone = nodes > 2 && why.evidence.testimonies.count() == 0;
         let what = what.or_else(|| (is_silent && is_alone).then(|| "no witness".into()));
         let by = why.rule.name();
         what.map(|what| format!("{} judges {} by {by}: {what}", why.observer, why.node))
+    }
+
+    /// `node` is removed or reset.
+    pub(super) fn handle_reset(&mut self, node: Rank) {
+        *self.resets.entry(node).or_default() += 1;
+    }
+
+    /// A node that a manager isolates for its many resets had them.
+    fn judge_intensity(&self, node: Rank) -> Option<String> {
+        let resets = self.resets.get(&node).copied().unwrap_or_default();
+        (resets < ENDS_MAX).then(|| format!("it was removed or reset {resets} times"))
     }
 
     fn judge_alarm(&self, pair: Judged, why: &Explanation, fresh: u64) -> Option<String> {
@@ -109,6 +128,11 @@ impl Witnessed {
         let said = &why.evidence.testimonies;
         if why.verdict == Verdict::NodeDown && !said.met.is_empty() {
             return Some("a witness meets the node".into());
+        }
+        // Whom a node meets may have changed since it was asked.
+        let asked_at = self.rounds.get(&pair).map_or(why.decided.0, |(_, at)| *at);
+        if said.count() > 0 && asked_at + fresh < why.decided.0 {
+            return Some("the question to its witnesses is old".into());
         }
         for witness in said.met_task.iter().chain(said.met_neither.iter()) {
             let Some((at, seen)) = self.testimonies.get(&(pair, witness)) else {

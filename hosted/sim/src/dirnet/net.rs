@@ -36,6 +36,8 @@ use saved::Saved;
 pub use setting::Setting;
 use supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
 
+/// The most ends and clones of a component, and resets of a node, within a while.
+pub(super) const ENDS_MAX: u16 = 5;
 /// How often an operator checks, and a transport retries.
 const LOOK_MS: u64 = 500;
 
@@ -330,7 +332,7 @@ impl Net {
 
     fn config(&self, node: u16) -> Config<8> {
         let profile = Profile::new(self.setting.timing).expect("the profile keeps its rules");
-        let limit = |within| RestartLimit { max: 5, within };
+        let limit = |within| RestartLimit { max: ENDS_MAX, within };
         // As long as six resets of a node that never comes back take.
         let resets = limit(Duration(6 * profile.timing().reset_period().0));
         let limits = Limits { restarts: Self::restarts(self.setting.unit), resets };

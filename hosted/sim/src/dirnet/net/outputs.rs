@@ -96,7 +96,7 @@ impl Net {
         }
         match output {
             Output::Send { to, seat, frame } => {
-                self.ledger.evidence.handle_sent(&frame);
+                self.ledger.evidence.handle_sent(Instant(now), &frame);
                 if to != Members::only(Rank(node)) {
                     self.last_frame = now;
                 }

@@ -18,11 +18,10 @@ use weft_core::time::{Duration, Instant};
 
 use super::launcher::Report;
 use super::supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
-use super::{Flight, Net, Node};
+use super::{ENDS_MAX, Flight, Net, Node};
 use crate::dirnet::strike::MS;
 
-/// The limit of ends and of clones; the window is in units.
-const ENDS_MAX: u16 = 5;
+/// The window of the limit of ends and of clones, in units.
 const WITHIN_MS: u64 = 20_000;
 
 impl Net {
