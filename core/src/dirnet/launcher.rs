@@ -149,7 +149,7 @@ impl<const NODES: usize> Launcher<NODES> {
         if let Some(removed) = it.removed.get_mut(usize::from(by.0)) {
             *removed = boot;
         }
-        if it.runs && it.is_decided() {
+        if it.runs && it.is_decided() && it.standing.isolation().is_none() {
             it.due.get_or_insert(now.after(undecided));
         }
     }
@@ -359,6 +359,7 @@ mod tests {
         assert!(launcher.handle_isolated(at(0), NODE, Incarnation(4)));
         assert!(!launcher.handle_isolated(at(0), NODE, Incarnation(4)), "known");
         launcher.handle_halted(NODE);
+        launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));
         assert_eq!(launcher.poll_timeout(), None, "it says so itself");
         launcher.handle_ended(at(0), NODE, false);
         launcher.handle_halted(NODE);

@@ -53,7 +53,8 @@ fn a_manager_that_is_cut_off_resets_nobody_and_one_order_brings_it_back() {
     });
     assert_eq!(look(&nodes, 1).state, NodeState::Running);
     let why = place.weft("status --name t --why 0").done();
-    for said in ["by order: node 3 does not reach it", "node down by rule silence"] {
+    for said in ["by order: node 3 does not reach it", "node down by rule silence", "fenced, boot"]
+    {
         assert!(why.contains(said), "{why}");
     }
 
@@ -124,8 +125,9 @@ fn g32_a_fault_strikes_the_node_it_names_with_what_it_was_given() {
     let faults = [
         ("stall 1 --ms 50", "stalls for 50 ms"),
         ("partition 1 --from 2 --one-way", "does not reach nodes [2]"),
-        ("heal 1", "healed"),
+        // It waits for no peer behind the cut link.
         ("kill 1 --wait 60", "killed"),
+        ("heal 1", "healed"),
         ("silence 1 --wait 60", "its timers stop"),
         ("hang 1 --wait 60", "hangs"),
     ];

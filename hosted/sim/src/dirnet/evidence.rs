@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use weft_core::dirnet::{
     Explanation, Frame, Message, Question, Reject, Rule, Seen, Timing, Verdict,
 };
-use weft_core::ids::Rank;
+use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
 use super::net::ENDS_MAX;
@@ -30,7 +30,9 @@ pub(super) struct Witnessed {
     /// When each node last took over. It may judge the manager before by older evidence: that
     /// manager's loss waits for the turns of the candidates that go first.
     took_over: BTreeMap<Rank, u64>,
-    /// How often each node was removed or reset.
+    /// The last boot of each node that was ordered to be reset.
+    reset_up_to: BTreeMap<Rank, Incarnation>,
+    /// How often each node was removed, or reset once more in the same boot.
     resets: BTreeMap<Rank, u16>,
 }
 
@@ -93,7 +95,7 @@ impl Witnessed {
             Verdict::Isolated | Verdict::Admitted => None,
         };
         if why.verdict == Verdict::NodeDown {
-            self.handle_reset(why.node);
+            *self.resets.entry(why.node).or_default() += 1;
         }
         let is_silent = why.verdict == Verdict::NodeDown && why.rule == Rule::Silence;
         let is_alone = nodes > 2 && why.evidence.testimonies.count() == 0;
@@ -102,15 +104,16 @@ impl Witnessed {
         what.map(|what| format!("{} judges {} by {by}: {what}", why.observer, why.node))
     }
 
-    /// `node` is removed or reset.
-    pub(super) fn handle_reset(&mut self, node: Rank) {
-        *self.resets.entry(node).or_default() += 1;
+    /// A manager orders the reset of boot `boot` of `node`.
+    pub(super) fn handle_reset(&mut self, node: Rank, boot: Incarnation) {
+        let before = self.reset_up_to.insert(node, boot);
+        *self.resets.entry(node).or_default() += u16::from(before >= Some(boot));
     }
 
     /// A node that a manager isolates for its many resets had them.
     fn judge_intensity(&self, node: Rank) -> Option<String> {
         let resets = self.resets.get(&node).copied().unwrap_or_default();
-        (resets < ENDS_MAX).then(|| format!("it was removed or reset {resets} times"))
+        (resets < ENDS_MAX).then(|| format!("it was reset {resets} times"))
     }
 
     fn judge_alarm(&self, pair: Judged, why: &Explanation, fresh: u64) -> Option<String> {

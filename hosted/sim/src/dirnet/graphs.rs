@@ -177,6 +177,18 @@ fn cuts(nodes: u16) -> Vec<Vec<Link>> {
     sets.map(cut).filter(is_connected).collect()
 }
 
+/// Whether each of the nodes `all` is reached from `first`, one of them, over some of them.
+pub(super) fn reaches_all(first: u16, all: &[u16], is_cut: impl Fn(u16, u16) -> bool) -> bool {
+    let (mut reached, mut at) = (vec![first], 0);
+    while let Some(from) = reached.get(at).copied() {
+        let is_next = |to: &&u16| !is_cut(from, **to) && !reached.contains(to);
+        let next: Vec<u16> = all.iter().filter(is_next).copied().collect();
+        reached.extend(next);
+        at += 1;
+    }
+    reached.len() == all.len()
+}
+
 impl Case {
     fn is_cut(&self, one: u16, other: u16) -> bool {
         self.cut.contains(&(one.min(other), one.max(other)))
@@ -189,15 +201,8 @@ impl Case {
 
     /// Whether the running nodes are connected.
     fn is_connected(&self) -> bool {
-        let mut reached: Vec<u16> = self.running().take(1).collect();
-        let mut at = 0;
-        while let Some(one) = reached.get(at).copied() {
-            let is_next = |other: &u16| !self.is_cut(one, *other) && !reached.contains(other);
-            let next: Vec<u16> = self.running().filter(is_next).collect();
-            reached.extend(next);
-            at += 1;
-        }
-        reached.len() == self.running().count()
+        let all: Vec<u16> = self.running().collect();
+        reaches_all(all[0], &all, |one, other| self.is_cut(one, other))
     }
 
     /// The number of running nodes that reach `node`, itself included.

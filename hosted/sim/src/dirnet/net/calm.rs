@@ -5,6 +5,7 @@ use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
 use super::{Flight, LOOK_MS, Net, Node};
+use crate::dirnet::graphs::reaches_all;
 
 /// All nodes are members again within this time after the last fault.
 const CALM_MS_MAX: u64 = 90_000;
@@ -144,18 +145,8 @@ impl Net {
     fn reaches_all(&self, at: u16) -> bool {
         let runs = |node: &u16| self.nodes[usize::from(*node)].component.is_some();
         let all = Vec::from_iter((0..self.nodes.len() as u16).filter(runs));
-        let reached = |is_cut: &dyn Fn(u16, u16) -> bool| {
-            let mut reached = vec![at];
-            for next in 0.. {
-                let Some(from) = reached.get(next).copied() else { break };
-                let more = all.iter().filter(|to| !reached.contains(to) && !is_cut(from, **to));
-                let more = Vec::from_iter(more.copied());
-                reached.extend(more);
-            }
-            reached.len() == all.len()
-        };
-        let severed = |from, to| self.severed.contains(&(from, to));
-        reached(&severed) && reached(&|from, to| severed(to, from))
+        let is_severed = |from, to| self.severed.contains(&(from, to));
+        reaches_all(at, &all, is_severed) && reaches_all(at, &all, |from, to| is_severed(to, from))
     }
 
     /// A component reports its supervisor if that has stalled for as long as a clone may take.

@@ -12,7 +12,7 @@ impl Net {
         self.note(|| format!("{by} resets {node} in incarnation {boot}"));
         let it = self.node(node.0);
         it.reset_up_to = boot.max(it.reset_up_to);
-        self.ledger.evidence.handle_reset(node);
+        self.ledger.evidence.handle_reset(node, boot);
         self.report(by, Report::Reset(node, boot));
     }
 
