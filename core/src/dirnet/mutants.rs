@@ -35,6 +35,8 @@ mutants! {
     JOINERS_VOUCH = "joiners-vouch", "G-11: who asks is not met as the manager it was";
     ANSWERS_ARE_SIGNS = "answers-are-signs", "G-31: an answer to a probe hides no dead timers";
     MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
+    NEW_MEMBERS_ARE_DEAF = "new-members-are-deaf", "X-9: a new member has had no time to echo";
+    UNHEARD_MEMBERS_WAIT = "unheard-members-wait", "G-11: who is not heard cannot ask for news";
     MANAGERS_HAVE_NO_INCARNATION = "managers-have-no-incarnation", "G-11: a far manager is known";
     THE_OUTVOTED_STAY = "the-outvoted-stay", "G-11: the last of a half gives way to the other";
     NONE_INTRODUCES = "none-introduces", "G-11: whom another hears is a member";
@@ -42,6 +44,8 @@ mutants! {
     PROBES_NEED_THE_TERM = "probes-need-the-term", "X-8: who follows another manager is met";
     SILENT_WITNESSES_COUNT = "silent-witnesses-count", "X-8: who has yet to answer is waited for";
     MEMBERS_ALONE_PROBE = "members-alone-probe", "X-8: a new incarnation is a witness at once";
+    FAR_WITNESSES_OWE_NOTHING = "far-witnesses-owe-nothing", "X-8: who is met is a witness";
+    BACKUPS_ASK_DIRECTLY = "backups-ask-directly", "X-8: no end of a path claims a term";
     QUESTIONS_ARE_NOT_PASSED_ON = "questions-are-not-passed-on", "X-8: all members are witnesses";
     HEIRS_ASK_DIRECTLY = "heirs-ask-directly", "X-8: a new manager asks those it has not heard";
     SPANS_ARE_NOT_PASSED_ON = "spans-are-not-passed-on", "X-8: a clone is ordered through others";
@@ -80,6 +84,8 @@ mutants! {
     PAST_MEMBERS_FENCE = "past-members-fence", "G-11: what has ended fences nothing";
     CLONES_INHERIT_FENCES = "clones-inherit-fences", "G-11: a fence ends with its component";
     FENCES_OF_ANY_BOOT_COUNT = "fences-of-any-boot-count", "G-11: a fence is of one boot";
+    FENCES_ARE_PASSED_ON_ONCE = "fences-are-passed-on-once", "G-11: over two members, too";
+    CLAIMS_END_SUSPICIONS = "claims-end-suspicions", "G-10: what a manager has begun continues";
     FENCES_ARE_NOT_PASSED_ON = "fences-are-not-passed-on", "G-11: a far member's fence is known";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";
     REMOVAL_IS_NOT_HEARD = "removal-is-not-heard", "G-12: ANID is handled";
@@ -144,6 +150,7 @@ mutants! {
     THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";
     ISOLATED_PEERS_DECIDE = "isolated-peers-decide", "X-5: what they decided ends no boot";
     ISOLATED_NODES_WAIT = "isolated-nodes-wait", "X-11: an isolated node asks for its release";
+    ORDERED_IS_ENTERED = "ordered-is-entered", "G-19: a removal outlives one that hangs early";
     CLONES_FORGET_ISOLATIONS = "clones-forget-isolations", "X-11: the supervisor remembers them";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";
     RESETS_WITHOUT_LIMIT = "resets-without-limit", "X-6: who cannot live is isolated";

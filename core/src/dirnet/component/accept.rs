@@ -405,6 +405,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             {
                 self.introduce(now, from, incarnation);
             }
+            // Nor may it learn that from a manager that it cannot ask.
+            State::Backup(_)
+                if term == self.term
+                    && !self.is_heard(now)
+                    && !crate::dirnet::UNHEARD_MEMBERS_WAIT.is_planted() =>
+            {
+                self.tell_manager(from, incarnation);
+                self.introduce(now, from, incarnation);
+            }
             State::Backup(_) if term == self.term => {
                 self.tell_manager(from, incarnation);
                 return Err(Reject::UnknownLife);

@@ -300,8 +300,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
         for node in self.config.others().iter() {
             let watch = match self.watch(node) {
-                // A removal or admission that this manager has begun continues in its next term.
-                begun @ (Watch::Fencing { .. } | Watch::Joining { .. }) if was_manager => begun,
+                Watch::Suspect(_) if crate::dirnet::CLAIMS_END_SUSPICIONS.is_planted() => {
+                    self.inherited(now, node)
+                }
+                // What this manager has begun continues in its next term.
+                begun @ (Watch::Fencing { .. } | Watch::Joining { .. } | Watch::Suspect(_))
+                    if was_manager =>
+                {
+                    begun
+                }
                 _ => self.inherited(now, node),
             };
             self.set_watch(node, watch);

@@ -112,7 +112,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         // Zero means that no heartbeat was received.
         self.beats = self.beats.wrapping_add(1).max(1);
         self.owed = to;
-        self.is_unheard = !self.is_heard(now);
+        self.is_unheard = !self.may_be_heard(now);
         match (self.state, self.is_unheard) {
             (State::Manager, true) => self.tell_unheard(),
             (State::Manager, false) => self.is_unheard_told = false,

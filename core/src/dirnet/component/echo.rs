@@ -15,7 +15,7 @@
 //!
 //! In a cluster of two no third node can be asked: there a silent node counts as dead, as before.
 
-use super::{Beat, Component, Members, News, Output, State};
+use super::{Beat, Component, Members, News, Output, State, Watch};
 use crate::dirnet::replay::is_after;
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
@@ -45,15 +45,35 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// need; for a backup, by its manager. A manager that is not heard removes no member.
     #[must_use]
     pub fn is_heard(&self, now: Instant) -> bool {
+        self.is_heard_by(now, self.echoing(now))
+    }
+
+    /// Whether this manager's heartbeats say that it is heard. They do while new members may: a
+    /// backup must not succeed a manager that stood still just after its members had joined.
+    pub(super) fn may_be_heard(&self, now: Instant) -> bool {
+        let is_new = |node: &Rank| self.is_new(now, *node);
+        let is_old = crate::dirnet::NEW_MEMBERS_ARE_DEAF.is_planted();
+        let new = self.config.others().iter().filter(|node| !is_old && is_new(node));
+        self.is_heard_by(now, self.echoing(now).iter().chain(new).collect())
+    }
+
+    /// Whether `node` is a member that has had no time yet to echo a heartbeat.
+    pub(super) fn is_new(&self, now: Instant, node: Rank) -> bool {
+        let since = self.fellow(node).map(|fellow| fellow.since).unwrap_or_default();
+        matches!(self.watch(node), Watch::Up { .. })
+            && now.since(since) <= self.timing().verdict_after()
+    }
+
+    fn is_heard_by(&self, now: Instant, echoing: Members) -> bool {
         match self.state {
             State::Manager => {
                 // Those that follow it have had no time yet to echo.
                 let has_just_begun = now.since(self.reigns_since) <= self.timing().verdict_after();
                 let others = u32::from(self.config.min_alive()).saturating_sub(1).max(1);
                 let is_pair = self.config.min_alive() <= 1 && self.config.nodes() < 3;
-                is_pair || has_just_begun || self.echoing(now).count() >= others
+                is_pair || has_just_begun || echoing.count() >= others
             }
-            State::Backup(_) => self.echoing(now).contains(self.term.claimant),
+            State::Backup(_) => echoing.contains(self.term.claimant),
             State::Joining(_) | State::Excluded => false,
         }
     }

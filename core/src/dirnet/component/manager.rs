@@ -171,13 +171,18 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     }
 
     /// A backup reports its fence to its manager, and to all other members if it does not know that
-    /// the manager hears it: those pass it on.
+    /// the manager hears it: those pass it on likewise, and what was passed on goes to the manager
+    /// alone.
     pub(super) fn report_fence(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+        let (by, incarnation) = (self.me(), self.incarnation);
+        self.pass_on_fence(now, Message::Fenced { node, boot, by, incarnation });
+    }
+
+    fn pass_on_fence(&mut self, now: Instant, report: Message) {
         let is_heard = self.is_heard(now) && !self.misses_manager();
         let is_direct = is_heard || crate::dirnet::FENCES_ARE_NOT_PASSED_ON.is_planted();
         let to = if is_direct { Members::only(self.term.claimant) } else { self.members() };
-        let (by, incarnation) = (self.me(), self.incarnation);
-        self.send(to, Seat::Component, Message::Fenced { node, boot, by, incarnation });
+        self.send(to, Seat::Component, report);
     }
 
     /// Handles the report of a fence, which another member may have passed on. What it passes on
@@ -200,7 +205,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.note_fenced(now, by, node, boot);
             }
             State::Manager => return Err(Reject::OldLife),
-            State::Backup(_) if by == from => {
+            State::Backup(_) if by == from => self.pass_on_fence(now, report),
+            State::Backup(_)
+                if by != self.me() && !crate::dirnet::FENCES_ARE_PASSED_ON_ONCE.is_planted() =>
+            {
                 self.send(Members::only(self.term.claimant), Seat::Component, report);
             }
             State::Backup(_) | State::Joining(_) | State::Excluded => return Err(Reject::NotForMe),

@@ -8,10 +8,11 @@
 //!
 //! A member that still owes its testimony delays the verdict: it runs and hears this node, or is
 //! about to be replaced by a clone, and may be the only one that reaches the suspect. It either
-//! answers in a later window or falls silent, becomes a suspect itself, and owes nothing.
+//! answers in a later window or falls silent, becomes a suspect itself, and owes nothing, unless a
+//! member that hears this node meets it.
 //!
 //! A member that has not answered, or that a new manager has not heard yet, may not hear this node:
-//! the next question reaches it through the others.
+//! the next question reaches it through the others. So does the first one of a backup.
 
 use super::watch::Suspicion;
 use super::{Component, Evidence, News, Raised, Role, Rule, State, Succession, Watch, Why};
@@ -73,6 +74,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             let mut asked = self.members().without(node);
             let silent = asked.iter().filter(|it| self.may_not_hear(&suspicion, *it));
             suspicion.unheard = silent.collect();
+            // No heartbeat shows a backup which members hear it, and it may have no other window
+            // before it claims a term.
+            if self.role() == Role::Backup
+                && suspicion.testimonies.asked.is_empty()
+                && !crate::dirnet::BACKUPS_ASK_DIRECTLY.is_planted()
+            {
+                suspicion.unheard = asked;
+            }
             if crate::dirnet::ONE_WITNESS_REMOVES.is_planted() && self.role() == Role::Manager {
                 asked = self.next_witness(node).map(Members::only).unwrap_or_default();
             }
@@ -85,10 +94,14 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.set_watch(node, Watch::Suspect(suspicion));
     }
 
-    /// Nodes that a backup has never heard of, as it may not have been heard of itself: one that is
-    /// asked introduces it to the manager.
+    /// Nodes that are no members to a backup: it has never heard of them, or of their removal only,
+    /// and their next incarnations may not have heard of it. One that is asked introduces it to the
+    /// manager.
     fn strangers(&self) -> Members {
-        let is_stranger = |node: &Rank| !self.db.standing(*node).is_known();
+        let is_stranger = |node: &Rank| {
+            let standing = self.db.standing(*node);
+            !standing.is_up() && standing.isolation().is_none()
+        };
         match self.state {
             State::Backup(_) if !crate::dirnet::STRANGERS_ARE_NOT_ASKED.is_planted() => {
                 self.config.others().iter().filter(is_stranger).collect()
@@ -112,7 +125,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Asks every other member whether it reaches `node`; returns the round.
     pub(super) fn ask_all(&mut self, node: Rank) -> u32 {
-        self.question(self.members().without(node), node, Members::NONE)
+        let asked = self.members().without(node);
+        self.question(asked, node, asked)
     }
 
     fn question(&mut self, witnesses: Members, node: Rank, unheard: Members) -> u32 {
@@ -255,16 +269,21 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// `node`.
     fn is_owed(&self, now: Instant, node: Rank, testimonies: &Testimonies) -> bool {
         let echoing = self.echoing(now);
+        // A member that shows no echo does not receive the question.
+        let hears = |member: Rank| {
+            let is_up = matches!(self.watch(member), Watch::Up { .. });
+            is_up && echoing.contains(member) || self.is_new(now, member)
+        };
         let owes = |witness: Rank| match self.watch(witness) {
-            // A member that shows no echo does not receive the question. A new member has had no
-            // time to echo.
-            Watch::Up { .. } => {
-                let since = self.fellow(witness).map(|fellow| fellow.since).unwrap_or_default();
-                echoing.contains(witness) || now.since(since) <= self.timing().verdict_after()
-            }
+            Watch::Up { .. } => hears(witness),
             // Its clone joins soon, or it becomes a suspect (G-18).
             Watch::Joining { .. } => true,
-            Watch::Off | Watch::Suspect(_) | Watch::Fencing { .. } => false,
+            // A member that hears this node has just met it, and passes the question on.
+            Watch::Suspect(Suspicion { met_by, testimonies, .. }) => {
+                met_by.iter().chain(testimonies.met.iter()).any(hears)
+                    && !crate::dirnet::FAR_WITNESSES_OWE_NOTHING.is_planted()
+            }
+            Watch::Off | Watch::Fencing { .. } => false,
         };
         let has_answered = |witness: Rank| testimonies.answered().contains(witness);
         !crate::dirnet::SILENT_WITNESSES_COUNT.is_planted()
@@ -350,7 +369,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// Opens another window in which all are asked again: earlier answers may be out of date.
     fn ask_again(&mut self, now: Instant, node: Rank, suspicion: Suspicion) {
         let due = now.after(self.timing().window);
-        self.ask(now, node, Suspicion { due, ..suspicion });
+        let met_by = suspicion.testimonies.met;
+        self.ask(now, node, Suspicion { due, met_by, ..suspicion });
     }
 
     fn wait_for_more(&mut self, now: Instant, node: Rank, suspicion: Suspicion, news: News) {

@@ -26,6 +26,8 @@ pub(super) struct Suspicion {
     pub(super) testimonies: Testimonies,
     /// Members that have not answered directly: they are asked through the others.
     pub(super) unheard: Members,
+    /// The members that met the suspect in the window before.
+    pub(super) met_by: Members,
     /// The rule that raised the suspicion; a clone or node that never joined is not spawned again.
     pub(super) rule: Rule,
     /// Whether the operator was notified that a second observer reaches the node, and whether he
@@ -37,8 +39,20 @@ pub(super) struct Suspicion {
 impl Suspicion {
     /// Nothing has been learned so far.
     pub(super) fn new(incarnation: ComponentIncarnation, due: Instant, rule: Rule) -> Self {
-        let (testimonies, unheard, asked_at, is_met, is_told) = Default::default();
-        Self { incarnation, due, round: 0, asked_at, testimonies, unheard, rule, is_met, is_told }
+        let (testimonies, unheard, met_by, asked_at) = Default::default();
+        let (round, is_met, is_told) = Default::default();
+        Self {
+            incarnation,
+            due,
+            round,
+            asked_at,
+            testimonies,
+            unheard,
+            met_by,
+            rule,
+            is_met,
+            is_told,
+        }
     }
 }
 
@@ -143,14 +157,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     pub(super) fn watch_anew(&mut self, now: Instant, node: Rank) {
         let is_unwatched = match self.watch(node) {
             Watch::Off => true,
-            Watch::Joining { incarnation, .. } => incarnation == ComponentIncarnation::default(),
-            // A fence or a suspicion of an earlier boot is over once the next boot is a member, and
-            // a member is watched: it may be dead, too.
             Watch::Fencing { .. } if crate::dirnet::OVERTAKEN_FENCES_GO_ON.is_planted() => false,
-            Watch::Fencing { incarnation, .. } => {
-                incarnation.boot < self.db.standing(node).incarnation.boot
-            }
-            Watch::Suspect(Suspicion { incarnation, .. }) => {
+            // What concerns an earlier boot is over once the next boot is a member, and a member is
+            // watched: it may be dead, too.
+            Watch::Joining { incarnation, .. }
+            | Watch::Fencing { incarnation, .. }
+            | Watch::Suspect(Suspicion { incarnation, .. }) => {
                 incarnation.boot < self.db.standing(node).incarnation.boot
             }
             Watch::Up { .. } => false,
@@ -184,16 +196,20 @@ mod tests {
     use crate::dirnet::Standing;
     use crate::ids::Incarnation;
 
-    /// Found by the swarm: the manager suspected a node as it learned of the node's next boot from
-    /// a member's database. It went on to remove the boot before, and never watched the next one.
+    /// Found by the swarm: the manager suspected a node, or awaited its clone, as it learned of the
+    /// node's next boot from a member's database. It went on to remove the boot before, and never
+    /// watched the next one.
     #[test]
-    fn d43_a_suspicion_of_an_earlier_boot_is_over_once_the_next_one_is_a_member() {
-        let mut manager = manager(1);
+    fn d43_what_concerns_an_earlier_boot_is_over_once_the_next_one_is_a_member() {
         let boot = |boot| ComponentIncarnation { boot: Incarnation(boot), generation: 0 };
-        manager.stand(Instant(0), Rank(1), Standing::up(boot(1)));
         let suspicion = Suspicion::new(boot(1), Instant(9), Rule::Silence);
-        manager.set_watch(Rank(1), Watch::Suspect(suspicion));
-        assert!(manager.stand(Instant(1), Rank(1), Standing::up(boot(2))));
-        assert!(matches!(manager.watch(Rank(1)), Watch::Up { .. }), "the next boot is watched");
+        let clone = Watch::Joining { incarnation: boot(1).clone_of(), due: Instant(9) };
+        for watch in [Watch::Suspect(suspicion), clone] {
+            let mut manager = manager(1);
+            manager.stand(Instant(0), Rank(1), Standing::up(boot(1)));
+            manager.set_watch(Rank(1), watch);
+            assert!(manager.stand(Instant(1), Rank(1), Standing::up(boot(2))));
+            assert!(matches!(manager.watch(Rank(1)), Watch::Up { .. }), "the next boot is watched");
+        }
     }
 }

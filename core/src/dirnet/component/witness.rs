@@ -20,8 +20,8 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Errand {
     question: Question,
-    /// The member that sent or passed on the question, and receives the answer.
-    via: Rank,
+    /// The members that sent or passed on the question, and receive the answer.
+    via: Members,
     /// Number of the probe, from this component's own count.
     probe: u32,
     seen: Seen,
@@ -58,10 +58,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let same = self.errands.iter().position(|it| it.as_ref().is_some_and(is_same));
         let free = || self.errands.iter().position(Option::is_none);
         let index = same.or_else(free).ok_or(Reject::Busy)?;
+        if let Some(errand) = &mut self.errands[index]
+            && errand.question == question
+        {
+            errand.via.insert(via);
+            return Ok(());
+        }
         self.round = self.round.wrapping_add(1);
         let probe = self.round;
         let seen = Seen::default();
-        self.errands[index] = Some(Errand { question, via, probe, seen, due });
+        self.errands[index] = Some(Errand { question, via: Members::only(via), probe, seen, due });
         for seat in [Seat::Component, Seat::ImAliveTask] {
             self.send(Members::only(node), seat, Message::Probe { round: probe });
         }
@@ -132,6 +138,6 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let Some(errand) = self.errands[index].take() else { return };
         let Errand { question, via, seen, .. } = errand;
         let testimony = Message::Testimony { question, witness: self.me(), seen };
-        self.send(Members::only(via), Seat::Component, testimony);
+        self.send(via, Seat::Component, testimony);
     }
 }

@@ -93,9 +93,8 @@ impl<const NODES: usize> Supervision<NODES> {
         if self.own.standing.is_up() { Incarnation(0) } else { self.own.standing.incarnation.boot }
     }
 
-    /// The own component enters the DIR net. It saves in its database that the boot before was
-    /// removed, and later that this one was admitted; the removal must not outlast that. It may
-    /// have restored a database that is older than an isolation which this supervisor knows.
+    /// The own component is ordered to enter the DIR net. It may have restored a database that is
+    /// older than an isolation which this supervisor knows.
     ///
     /// # Panics
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
@@ -108,6 +107,15 @@ impl<const NODES: usize> Supervision<NODES> {
                 self.orders.push(Order::LearnIsolation(node, since));
             }
         }
+        if crate::dirnet::ORDERED_IS_ENTERED.is_planted() {
+            self.handle_watched();
+        }
+    }
+
+    /// The own component has entered the DIR net, and its I'm-Alive Task watches it. It has saved
+    /// in its database that the boot before was removed, and will save that this one was admitted;
+    /// the removal must not outlast that. One that hangs before leaves it to its successor.
+    pub fn handle_watched(&mut self) {
         if let Some(boot) = self.own.boot {
             let entered = Standing::up(ComponentIncarnation { boot, generation: 0 });
             self.own.standing = self.own.standing.merged(entered);

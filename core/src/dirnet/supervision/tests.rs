@@ -372,7 +372,7 @@ pub(in crate::dirnet) fn g10_what_was_sent_to_an_earlier_session_or_incarnation_
 
 /// The component is killed and may have saved nothing of it.
 #[test]
-fn g19_a_boot_that_was_removed_by_decision_is_remembered_and_one_that_was_lost_is_not() {
+pub(in crate::dirnet) fn g19_a_removal_by_decision_is_remembered_and_a_loss_is_not() {
     let mut supervision = running();
     refused(&mut supervision, undecided(1));
     assert_eq!(supervision.removed(), Incarnation(0));
@@ -383,7 +383,9 @@ fn g19_a_boot_that_was_removed_by_decision_is_remembered_and_one_that_was_lost_i
     supervision.handle_ended();
     supervision.handle_started(begun(3));
     assert_eq!(supervision.removed(), Incarnation(2));
-    supervision.handle_entered();
+    assert_eq!(after(&mut supervision, Pair::handle_entered), []);
+    assert_eq!(supervision.removed(), Incarnation(2), "its component may hang before it enters");
+    supervision.handle_watched();
     assert_eq!(supervision.removed(), Incarnation(0), "its component has saved it");
     refused(&mut supervision, decided(3, 5, 0));
     assert_eq!(supervision.removed(), Incarnation(3));

@@ -142,6 +142,40 @@ pub(in crate::dirnet) fn g11_a_fence_is_reported_through_a_member_that_reaches_t
     }
 }
 
+/// Node 3 reaches node 1 alone, which reaches the manager through node 2 alone.
+#[test]
+pub(in crate::dirnet) fn g11_a_fence_is_reported_through_two_members() {
+    let mut net = Net::settled(5);
+    net.cuts.extend([(3, 0), (3, 2), (3, 4)]);
+    cut(&mut net, 0, 1);
+    net.run(1_000);
+    net.crash(4);
+    let took = net.run_while(3_000, |net| !net.resets().is_empty());
+    assert_eq!(net.resets().len(), 1, "not within {took} ms");
+}
+
+/// Node 3 hears its manager, which does not hear it, and misses the news that node 1 has come back:
+/// node 1 tells it, and passes its report on.
+#[test]
+pub(in crate::dirnet) fn g11_a_member_that_is_not_heard_meets_who_has_come_back() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.cuts.insert((3, 0));
+    net.run(1_000);
+    net.crash(1);
+    net.run_while(3_000, |net| !net.rules(1, Verdict::NodeDown).is_empty());
+    net.lost.push("NIUA");
+    net.boot(1);
+    let is_back = |net: &Net| net.component(0).database().standing(Rank(1)).is_up();
+    net.run_while(3_000, is_back);
+    net.run(1_000);
+    net.lost.clear();
+    net.crash(2);
+    let is_reset = |net: &Net| net.resets().iter().any(|(_, node)| *node == Rank(2));
+    let took = net.run_while(5_000, is_reset);
+    assert!(is_reset(&net), "not within {took} ms");
+}
+
 /// The report of an incarnation that is over says nothing of the present one.
 #[test]
 fn g11_a_fence_that_is_passed_on_is_of_the_present_incarnation() {
@@ -160,7 +194,7 @@ fn g11_a_fence_that_is_passed_on_is_of_the_present_incarnation() {
     assert_eq!(net.deliver(0, frame), Err(Reject::OldLife));
     let next = Frame { sequence: frame.sequence + 1, ..report(&net, present) };
     assert_eq!(net.deliver(0, next), Ok(()));
-    // One hop: what was passed on is not passed on again.
+    // Its own fence is no news to the member that has made it.
     let again = Frame { sequence: frame.sequence + 2, ..report(&net, present) };
     assert_eq!(net.deliver(1, again), Err(Reject::NotForMe));
 }

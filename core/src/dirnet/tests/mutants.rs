@@ -57,6 +57,7 @@ scenarios! {
         g27_an_error_of_a_task_triggers_recovery_once
         x5_an_isolated_node_stays_out_until_it_is_released;
     stale:
+        g10_a_suspicion_outlives_the_managers_next_term
         g11_the_fence_of_a_component_that_has_ended_is_none
         g11_a_fence_ends_with_the_component_that_made_it
         g11_the_fence_of_an_earlier_boot_is_not_that_of_the_next
@@ -95,7 +96,7 @@ scenarios! {
         a_node_that_the_new_manager_knows_by_hearsay_is_watched;
     witness:
         x8_one_negative_testimony_removes_no_node_that_others_meet
-        x8_members_that_follow_different_managers_meet_each_other
+        x8_the_nodes_of_a_path_meet_each_other
         x8_a_link_is_reported_after_a_doubt_was
         x8_a_witness_answers_two_askers
         x8_a_witness_that_does_not_hear_the_asker_is_asked_through_others
@@ -104,6 +105,7 @@ scenarios! {
         x8_testimonies_from_before_a_stall_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heard:
+        x9_a_manager_whose_members_are_new_is_not_unheard
         x9_a_deaf_backup_deposes_no_manager
         x8_a_backup_that_has_met_no_node_asks_all
         x9_a_deaf_manager_is_followed
@@ -132,6 +134,8 @@ scenarios! {
         d58_a_node_that_died_before_all_components_did_is_missed
         g24_an_absent_node_is_told_of_by_the_next_manager;
     cut:
+        g11_a_fence_is_reported_through_two_members
+        g11_a_member_that_is_not_heard_meets_who_has_come_back
         g11_the_ends_of_a_link_that_stays_cut_do_not_outbid_each_other
         g11_a_manager_that_others_meet_is_followed_when_it_dies
         g11_a_life_that_its_manager_does_not_hear_is_introduced
@@ -169,7 +173,8 @@ scenarios! {
         x14_a_node_without_a_component_refuses_none
         x5_what_an_isolated_peer_has_decided_ends_no_boot
         x11_an_isolated_node_asks_each_node_that_it_meets_for_its_release
-        x11_a_component_learns_which_nodes_are_isolated;
+        x11_a_component_learns_which_nodes_are_isolated
+        g19_a_removal_by_decision_is_remembered_and_a_loss_is_not;
     isolation:
         x11_no_later_incarnation_ends_an_isolation
         x11_a_release_that_is_late_ends_no_later_isolation

@@ -301,3 +301,16 @@ pub(in crate::dirnet) fn g5_an_alarm_about_another_incarnation_is_none() {
     net.run_while(5_000, |net| !net.rules(3, Verdict::NodeDown).is_empty());
     assert_eq!(net.rules(3, Verdict::AgentDown), []);
 }
+
+/// A manager that claims a higher term goes on suspecting: one that has to do so again and again
+/// would never remove a dead node.
+#[test]
+pub(in crate::dirnet) fn g10_a_suspicion_outlives_the_managers_next_term() {
+    let mut net = Net::settled(3);
+    net.crash(2);
+    net.run_while(1_000, |net| net.component(0).suspects(Rank(2)));
+    let term = net.component(0).term().claimed_by(Rank(1)).unwrap();
+    let outbid = net.frame(1, Message::Outbid { term });
+    assert_eq!(net.deliver(0, outbid), Ok(()));
+    assert!(net.component(0).term() > term && net.component(0).suspects(Rank(2)));
+}

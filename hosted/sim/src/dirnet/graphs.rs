@@ -257,16 +257,17 @@ fn run(case: &Case) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Two managers at the ends of a path may each claim a higher term once in a while; a race of
-    /// terms claims one with each message that passes between them.
-    const TERMS_MAX: u32 = 8;
+    /// A manager that fails is succeeded, and may have to be outbid; a race of terms claims one
+    /// with each message that passes between two managers.
+    const TERMS_MAX: u32 = 2;
 
     #[test]
-    fn x8_no_node_is_removed_that_a_quorum_meets() {
+    fn x8_no_node_is_removed_as_long_as_none_fails() {
         let quiet = NODES.map(|nodes| (nodes, Failure::Nothing));
         let struck = [Failure::Stall, Failure::Kill].map(|failure| (4, failure));
         for row in rows(quiet.chain(struck), || ()) {
             assert_eq!((row.removing_falsely, row.undecided), (0, 0), "{row:?}");
+            assert!(row.removing == 0 || row.failure != Failure::Nothing, "{row:?}");
             assert!(row.terms <= TERMS_MAX, "{row:?}");
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use weft_core::dirnet::{
-    ComponentIncarnation, Explanation, Frame, Members, Reject, Role, Term, Timing, Verdict,
+    ComponentIncarnation, Explanation, Frame, Members, Reject, Role, Standing, Term, Timing,
+    Verdict,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
@@ -44,10 +45,12 @@ struct Seen {
     manages_since: Option<u64>,
     /// The nodes that it held removed.
     removed: Members,
+    /// Where each node stood, and since when it stands there.
+    standings: [(Standing, u64); 8],
 }
 
 impl Seen {
-    fn of(component: &Machine) -> Self {
+    fn of(at: u64, component: &Machine) -> Self {
         let is_removed = |node: &Rank| {
             let standing = component.database().standing(*node);
             standing.is_known() && !standing.is_up()
@@ -57,16 +60,20 @@ impl Seen {
             role: component.role(),
             term: component.term(),
             manages_since: None,
+            standings: [0, 1, 2, 3, 4, 5, 6, 7]
+                .map(|node| (component.database().standing(Rank(node)), at)),
             removed: (0..8).map(Rank).filter(is_removed).collect(),
         }
     }
 
+    const NONE: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(0), generation: 0 };
     const NOTHING: Self = Self {
-        incarnation: ComponentIncarnation { boot: Incarnation(0), generation: 0 },
+        incarnation: Self::NONE,
         role: Role::Joining,
         term: Term { epoch: 0, claimant: Rank(0) },
         manages_since: None,
         removed: Members::NONE,
+        standings: [(Standing::up(Self::NONE), 0); 8],
     };
 }
 
@@ -129,8 +136,13 @@ impl Ledger {
     /// has no role before a node that was not removed has answered it.
     fn look_for_outcasts(&mut self, at: u64, component: &Machine) {
         let me = component.me();
-        let mut now = Seen::of(component);
+        let mut now = Seen::of(at, component);
         let before = self.seen[usize::from(me.0)];
+        for (standing, before) in now.standings.iter_mut().zip(before.standings) {
+            if standing.0 == before.0 {
+                standing.1 = before.1;
+            }
+        }
         if now.role == Role::Manager {
             let since = before.manages_since.filter(|_| before.incarnation == now.incarnation);
             now.manages_since = Some(since.unwrap_or(at));
@@ -159,9 +171,12 @@ impl Ledger {
         }
     }
 
-    /// Whether the component of `node`, if it is a manager, has been one since `then`.
-    pub(super) fn manages_since(&self, node: Rank, then: u64) -> bool {
-        self.seen[usize::from(node.0)].manages_since.is_some_and(|since| since <= then)
+    /// Whether the component of `node`, if it is a manager, has been one since `then`, and knows
+    /// since then where `other` stands.
+    pub(super) fn manages_since(&self, node: Rank, other: Rank, then: u64) -> bool {
+        let seen = &self.seen[usize::from(node.0)];
+        let (_, known) = seen.standings[usize::from(other.0)];
+        seen.manages_since.is_some_and(|since| since.max(known) <= then)
     }
 
     /// Records that `node` has learned of its removal.

@@ -173,6 +173,7 @@ impl Supervisor {
             if *rank == self.rank {
                 // It sends one thing only to its own task: the order to watch it.
                 self.starts.handle_watched();
+                self.supervision.handle_watched();
                 if let Some(im_alive) = &self.im_alive {
                     im_alive.handle_datagram(Rank(*rank), datagram.bytes.0.clone());
                 }

@@ -93,7 +93,7 @@ impl Net {
             let stalls = it.component_stalls.is_some_and(|(_, until)| until >= long_ago);
             let runs = !stalls && !it.has_dead_timers;
             component.role() == Role::Manager
-                && self.ledger.manages_since(component.me(), long_ago)
+                && self.ledger.manages_since(component.me(), Rank(node), long_ago)
                 && runs
                 && component.is_heard(Instant(now))
                 && !component.suspects(Rank(node))

@@ -23,8 +23,13 @@ impl Net {
             return;
         }
         // It sends one thing only to its own task: the order to watch it.
-        if seat == Seat::ImAliveTask && from == to && it.is_component(frame.incarnation) {
-            it.supervisor.iter_mut().for_each(|it| it.starts.handle_watched());
+        if seat == Seat::ImAliveTask
+            && from == to
+            && it.is_component(frame.incarnation)
+            && let Some(supervisor) = &mut it.supervisor
+        {
+            supervisor.starts.handle_watched();
+            supervisor.decider.handle_watched();
         }
         let handled = match (seat, &mut it.component, &mut it.task) {
             (Seat::Component, Some(component), _) => {
