@@ -35,8 +35,6 @@ mutants! {
     JOINERS_VOUCH = "joiners-vouch", "G-11: who asks is not met as the manager it was";
     ANSWERS_ARE_SIGNS = "answers-are-signs", "G-31: an answer to a probe hides no dead timers";
     MANAGERLESS_ARE_DEAF = "managerless-are-deaf", "G-11: who misses the manager hears new lives";
-    NEW_MEMBERS_ARE_DEAF = "new-members-are-deaf", "X-9: a new member has had no time to echo";
-    UNHEARD_MEMBERS_WAIT = "unheard-members-wait", "G-11: who is not heard cannot ask for news";
     MANAGERS_HAVE_NO_INCARNATION = "managers-have-no-incarnation", "G-11: a far manager is known";
     THE_OUTVOTED_STAY = "the-outvoted-stay", "G-11: the last of a half gives way to the other";
     NONE_INTRODUCES = "none-introduces", "G-11: whom another hears is a member";
@@ -73,7 +71,6 @@ mutants! {
     OLD_LOSSES_COUNT = "old-losses-count", "X-9: a candidate that stood still doubts it again";
     REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
     JOINERS_ANSWER_NOTHING = "joiners-answer-nothing", "X-9: joiners of later terms answer";
-    ONE_STANDS_IN = "one-stands-in", "X-9: any member introduces who is not heard";
     LOST_AGENTS_COUNT_AS_DEAD = "lost-agents-count-as-dead", "G-11: whose task speaks is alive";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";

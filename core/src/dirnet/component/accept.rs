@@ -398,20 +398,15 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Joining(_) => self.introduce(now, from, incarnation),
             // Without a manager a backup cannot claim a term unanswered. What it has missed
             // meanwhile, including a later term, it learns from a member that it does not know yet.
+            // One that its manager does not hear cannot ask it what it has missed.
             State::Backup(_)
-                if term >= self.term
-                    && self.misses_manager()
+                if (term >= self.term && self.misses_manager()
+                    || term == self.term && !self.is_heard(now))
                     && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
             {
-                self.introduce(now, from, incarnation);
-            }
-            // Nor may it learn that from a manager that it cannot ask.
-            State::Backup(_)
-                if term == self.term
-                    && !self.is_heard(now)
-                    && !crate::dirnet::UNHEARD_MEMBERS_WAIT.is_planted() =>
-            {
-                self.tell_manager(from, incarnation);
+                if term == self.term {
+                    self.tell_manager(from, incarnation);
+                }
                 self.introduce(now, from, incarnation);
             }
             State::Backup(_) if term == self.term => {

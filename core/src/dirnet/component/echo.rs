@@ -52,8 +52,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// backup must not succeed a manager that stood still just after its members had joined.
     pub(super) fn may_be_heard(&self, now: Instant) -> bool {
         let is_new = |node: &Rank| self.is_new(now, *node);
-        let is_old = crate::dirnet::NEW_MEMBERS_ARE_DEAF.is_planted();
-        let new = self.config.others().iter().filter(|node| !is_old && is_new(node));
+        let new = self.config.others().iter().filter(is_new);
         self.is_heard_by(now, self.echoing(now).iter().chain(new).collect())
     }
 
@@ -171,5 +170,28 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             is_heard: !self.is_unheard,
         };
         Some(Output::Beat { to, beat })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::views::tests::manager;
+    use super::*;
+    use crate::dirnet::{ComponentIncarnation, Standing};
+    use crate::ids::Incarnation;
+
+    /// Found by the swarm: a manager that had been alone stood still just after members had joined,
+    /// its next heartbeat said that it was not heard, and it was succeeded.
+    #[test]
+    fn x9_heartbeats_count_members_that_had_no_time_to_echo() {
+        let at = |ms| Instant(0).after(Duration::from_millis(ms));
+        let mut manager = manager(1);
+        manager.reigns_since = at(0);
+        assert!(!manager.may_be_heard(at(1_000)));
+        let boot = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+        manager.stand(at(1_000), Rank(1), Standing::up(boot));
+        let over = manager.timing().verdict_after();
+        assert!(manager.may_be_heard(at(1_000).after(over)) && !manager.is_heard(at(1_000)));
+        assert!(!manager.may_be_heard(at(1_001).after(over)));
     }
 }

@@ -178,13 +178,13 @@ pub(super) mod tests {
     use crate::dirnet::{Config, Kept, Limits, Part, Profile, RestartLimit, Timing};
     use crate::time::Duration;
 
-    /// The manager of two nodes, which has given `count` numbers in its term.
-    pub(in super::super) fn manager(count: u32) -> Component<2, 1> {
+    /// The manager of three nodes, which has given `count` numbers in its term.
+    pub(in super::super) fn manager(count: u32) -> Component<3, 1> {
         let limit = RestartLimit { max: 3, within: Duration::from_millis(1_000) };
         let profile = Profile::new(Timing::LAN).unwrap();
         let resets = RestartLimit { max: 3, within: Duration::from_millis(1_000_000) };
         let limits = Limits { restarts: limit, resets };
-        let parts = [Part::Manager, Part::Backup];
+        let parts = [Part::Manager, Part::Backup, Part::Backup];
         let config = Config::new(Rank(0), &parts, profile, 1, limits).unwrap();
         let first = Default::default();
         let kept = Kept { term: None, snapshots: [&[], &[]], removed: Incarnation(0) };

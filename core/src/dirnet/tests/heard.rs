@@ -362,22 +362,3 @@ pub(in crate::dirnet) fn g11_a_node_whose_own_task_speaks_counts_as_alive() {
     net.run_while(5_000, Net::is_whole);
     assert!(net.is_whole());
 }
-
-/// A manager that was alone has two members, which have echoed no heartbeat yet, and stands still.
-/// Found by the swarm: it was succeeded.
-#[test]
-pub(in crate::dirnet) fn x9_a_manager_whose_members_are_new_is_not_unheard() {
-    for ms in [100, 140, 150, 160] {
-        let mut net = Net::new(3);
-        net.boot(0);
-        net.run(1_000);
-        net.boot(1);
-        net.boot(2);
-        net.run_while(1_000, |net| net.is_whole());
-        net.stall(0, ms);
-        net.run(2_000);
-        let succeeded =
-            net.rules(1, Verdict::TookOver).len() + net.rules(2, Verdict::TookOver).len();
-        assert_eq!((net.manager(), succeeded), (Some(0), 0), "{ms} ms");
-    }
-}

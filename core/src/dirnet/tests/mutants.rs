@@ -101,11 +101,11 @@ scenarios! {
         x8_a_witness_answers_two_askers
         x8_a_witness_that_does_not_hear_the_asker_is_asked_through_others
         x8_a_new_manager_asks_through_others_at_once
+        x8_a_probe_of_another_term_or_incarnation_is_answered
         x8_testimonies_expire_and_are_asked_for_again
         x8_testimonies_from_before_a_stall_are_asked_for_again
         x8_an_explanation_names_who_was_asked_and_what_each_answered;
     heard:
-        x9_a_manager_whose_members_are_new_is_not_unheard
         x9_a_deaf_backup_deposes_no_manager
         x8_a_backup_that_has_met_no_node_asks_all
         x9_a_deaf_manager_is_followed

@@ -2,7 +2,7 @@
 
 use super::net::Net;
 use crate::dirnet::*;
-use crate::ids::Rank;
+use crate::ids::{Incarnation, Rank};
 use std::vec::Vec;
 
 fn cut(net: &mut Net, links: &[(u16, u16)]) {
@@ -149,4 +149,33 @@ pub(in crate::dirnet) fn x8_a_new_manager_asks_through_others_at_once() {
     net.run(5_000);
     let nodes = removed(&net).iter().map(|it| it.node.0).collect::<Vec<_>>();
     assert!(!nodes.contains(&3) && !nodes.contains(&4), "{nodes:?}");
+    let about = |output: &Output| match output {
+        Output::Send { frame: Frame { term, message, .. }, .. } => match message {
+            Message::Witness { question, unheard } if term.claimant == Rank(1) => (*question
+                == Question { node: Rank(2), asker: Rank(1), ..*question })
+            .then_some(*unheard),
+            _ => None,
+        },
+        _ => None,
+    };
+    let first = net.log.iter().find_map(|(_, _, output)| about(output));
+    assert!(first.is_some_and(|unheard| unheard.contains(Rank(4))), "{first:?}");
+}
+
+/// Whether a node runs does not depend on what it follows, nor on whether it is a member yet.
+#[test]
+pub(in crate::dirnet) fn x8_a_probe_of_another_term_or_incarnation_is_answered() {
+    let mut net = Net::settled(4);
+    let earlier = net.component(1).term();
+    net.resets_work = false;
+    net.crash(0);
+    net.run_while(3_000, |net| net.manager() == Some(1));
+    net.run(1_000);
+    let probe = net.frame(2, Message::Probe { round: 3 });
+    assert!(probe.term > earlier);
+    assert_eq!(net.deliver(3, Frame { term: earlier, ..probe }), Ok(()));
+    let next = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
+    let probe = Frame { incarnation: next, ..net.frame(2, Message::Probe { round: 4 }) };
+    assert_eq!(net.deliver(3, probe), Ok(()));
+    assert_eq!(net.component(3).database().standing(Rank(2)).incarnation.boot, Incarnation(1));
 }
