@@ -209,7 +209,7 @@ pub(super) mod tests {
     #[test]
     fn m6_a_view_is_shown_once_the_fences_before_it_are_carried_out_here() {
         let mut manager = manager(7);
-        let settle = |manager: &mut Component<2, 1>| {
+        let settle = |manager: &mut Component<3, 1>| {
             while manager.poll_output().is_some() {}
             manager.view().number().count
         };
