@@ -71,6 +71,7 @@ mutants! {
     OLD_LOSSES_COUNT = "old-losses-count", "X-9: a candidate that stood still doubts it again";
     REFUSED_CLAIMS_ANSWER_NOTHING = "refused-claims-answer-nothing", "X-9: it is an answer";
     JOINERS_ANSWER_NOTHING = "joiners-answer-nothing", "X-9: joiners of later terms answer";
+    ONE_STANDS_IN = "one-stands-in", "X-9: any member introduces who is not heard";
     LOST_AGENTS_COUNT_AS_DEAD = "lost-agents-count-as-dead", "G-11: whose task speaks is alive";
     NUMBERS_ONLY_GROW = "numbers-only-grow", "X-10: numbers go on past their end";
     RESET_BEFORE_FENCES = "reset-before-fences", "G-11: fences come before the reset";
@@ -82,6 +83,7 @@ mutants! {
     CLONES_INHERIT_FENCES = "clones-inherit-fences", "G-11: a fence ends with its component";
     FENCES_OF_ANY_BOOT_COUNT = "fences-of-any-boot-count", "G-11: a fence is of one boot";
     FENCES_ARE_PASSED_ON_ONCE = "fences-are-passed-on-once", "G-11: over two members, too";
+    JOINERS_COUNT_AS_DEAD = "joiners-count-as-dead", "G-11: a node that asks is alive";
     CLAIMS_END_SUSPICIONS = "claims-end-suspicions", "G-10: what a manager has begun continues";
     FENCES_ARE_NOT_PASSED_ON = "fences-are-not-passed-on", "G-11: a far member's fence is known";
     REPEATED_RESETS_ARE_RASH = "repeated-resets-are-rash", "G-11: each reset waits for fences";

@@ -404,7 +404,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                     || term == self.term && !self.is_heard(now))
                     && !crate::dirnet::MANAGERLESS_ARE_DEAF.is_planted() =>
             {
-                if term == self.term {
+                if !self.misses_manager() {
                     self.tell_manager(from, incarnation);
                 }
                 self.introduce(now, from, incarnation);

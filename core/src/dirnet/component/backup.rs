@@ -51,6 +51,8 @@ pub(super) struct Succession {
     pub(super) answered: Option<Instant>,
     /// The members that have answered in this round.
     pub(super) alive: Members,
+    /// Nodes that have asked for the manager: no members yet, but they run and follow none.
+    pub(super) asking: Members,
 }
 
 impl Succession {
@@ -155,7 +157,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     fn succeed(&mut self, now: Instant, loss: Loss) {
         let manager = self.term.claimant;
         let State::Backup(succession) = self.state else { return };
-        let Succession { passed, alive, .. } = succession;
+        let Succession { passed, alive, asking, .. } = succession;
         let Some(rule) = self.may_claim(now, loss, &succession) else {
             if succession.is_outvoted && !crate::dirnet::THE_OUTVOTED_STAY.is_planted() {
                 return self.exclude();
@@ -175,8 +177,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 alive.contains(*n) && !crate::dirnet::THE_PASSED_ARE_DEAD.is_planted();
             (*n != manager || is_met) && (!passed.contains(*n) || has_answered)
         };
-        let alive = self.members().iter().filter(is_alive);
-        if alive.count() + 1 < usize::from(self.config.min_alive()) {
+        let alive: Members = self.members().iter().filter(is_alive).chain(asking.iter()).collect();
+        if alive.count() + 1 < u32::from(self.config.min_alive()) {
             self.tell(News::TooFew);
             let due = now.after(self.timing().window);
             self.state = State::Backup(Succession::default());

@@ -162,7 +162,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
                 self.await_joiner(now, from, frame.incarnation);
             }
             // The manager may not hear the joiner.
-            State::Backup(_) if frame.term > self.term => {
+            State::Backup(ref mut succession) if frame.term > self.term => {
+                if !crate::dirnet::JOINERS_COUNT_AS_DEAD.is_planted() {
+                    succession.asking.insert(from);
+                }
                 self.tell_above(frame.term);
                 // This node's own term is over. If no member is left that answers, this node claims
                 // a term above the one that the joiner knows; otherwise each would wait for the

@@ -40,6 +40,8 @@ pub(super) enum Past {
 pub(super) struct Sync {
     pub(super) past: Past,
     request: Option<Request>,
+    /// The member asked last in place of a source that did not answer.
+    stand_in: Option<Rank>,
     /// The nodes that still have to be sent this node's own entry, at the start.
     gossip: Members,
     /// Nodes that an earlier component knew to be isolated: fenced again, one after the other.
@@ -209,9 +211,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         tried.insert(source);
         // A node that was never heard from may not have heard from this one either.
         tried.insert(self.me());
-        let mut ring = self.config.ring_after(self.me());
+        let last = self.sync.stand_in.filter(|_| !crate::dirnet::ONE_STANDS_IN.is_planted());
+        let mut ring = self.config.ring_after(last.unwrap_or(self.me()));
         match ring.find(|other| !self.is_removed(*other) && !tried.contains(*other)) {
-            Some(next) => self.request(now, next, node, tried),
+            Some(next) => {
+                self.sync.stand_in = Some(next);
+                self.request(now, next, node, tried);
+            }
             None => self.tell(News::NoDatabase),
         }
     }

@@ -343,6 +343,8 @@ pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_
     net.run(3_000);
     net.crash(3);
     net.run(1_000);
+    // Nor does node 2 hear of it by its first entry, or by a fence that it passes on.
+    net.lost.extend(["DB", "FENCED"]);
     net.boot(3);
     net.run(5_000);
     let standing = net.component(0).database().standing(Rank(3));

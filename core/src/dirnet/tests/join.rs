@@ -328,3 +328,24 @@ pub(in crate::dirnet) fn a_component_that_dies_before_its_node_is_admitted_is_cl
     net.run_while(5_000, Net::is_whole);
     assert!(net.is_whole());
 }
+
+/// Two of three nodes are needed, and node 1 alone is left of the term of manager 0 when node 2,
+/// which was removed, comes back and knows a later term. Found by the swarm: each waited for the
+/// other.
+#[test]
+pub(in crate::dirnet) fn g11_a_node_that_asks_for_the_manager_counts_as_alive() {
+    let mut net = Net::new(3);
+    net.min_alive = 2;
+    net.boot_all();
+    net.run(1_000);
+    net.resets_work = false;
+    net.crash(2);
+    net.run_while(3_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());
+    net.run(1_000);
+    let later = net.component(1).term().claimed_by(Rank(2)).unwrap();
+    net.nodes[2].kept = Some(later);
+    net.crash(0);
+    net.boot(2);
+    let took = net.run_while(5_000, |net| net.manager().is_some());
+    assert!(net.manager().is_some(), "none after {took} ms");
+}

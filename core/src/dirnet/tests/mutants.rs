@@ -187,6 +187,7 @@ scenarios! {
         x11_an_isolation_is_restored_without_the_boot_that_it_ended
         x11_a_manager_learns_an_isolation_from_its_supervisor;
     join:
+        g11_a_node_that_asks_for_the_manager_counts_as_alive
         g13_a_return_is_known_to_the_backups_at_once
         g19_a_joiner_takes_the_highest_term
         g19_after_a_blackout_the_terms_go_on
