@@ -94,14 +94,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.set_watch(node, Watch::Suspect(suspicion));
     }
 
-    /// Nodes that are no members to a backup: it has never heard of them, or of their removal only,
-    /// and their next incarnations may not have heard of it. One that is asked introduces it to the
-    /// manager.
+    /// Nodes that a backup has never heard of, as it may not have been heard of itself: one that is
+    /// asked introduces it to the manager.
     fn strangers(&self) -> Members {
-        let is_stranger = |node: &Rank| {
-            let standing = self.db.standing(*node);
-            !standing.is_up() && standing.isolation().is_none()
-        };
+        let is_stranger = |node: &Rank| !self.db.standing(*node).is_known();
         match self.state {
             State::Backup(_) if !crate::dirnet::STRANGERS_ARE_NOT_ASKED.is_planted() => {
                 self.config.others().iter().filter(is_stranger).collect()
