@@ -83,6 +83,7 @@ pub mod mutant;
 pub mod neb;
 pub mod recovery;
 pub mod rendezvous;
+pub mod script;
 pub mod sync;
 pub mod time;
 pub mod vote;

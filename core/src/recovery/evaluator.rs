@@ -11,6 +11,8 @@
 //! that has judged an order has judged all before it. Orders about other things are handed out
 //! once.
 
+use core::hash::{Hash, Hasher};
+
 use heapless::{Deque, Vec};
 
 use super::limits::{ORDERS_MAX, TASKS_MAX};
@@ -26,7 +28,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const PENDING_MAX: usize = ORDERS_MAX + TASKS_MAX;
 
 /// An order about a task, for the node of the task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskOrder {
     /// The order.
     pub placed: Placed,
@@ -40,7 +42,7 @@ pub struct TaskOrder {
     pub is_repeated: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Pending {
     order: TaskOrder,
     due: Instant,
@@ -53,13 +55,23 @@ pub struct Evaluator<const NODES: usize, const TASKS: usize> {
     rint: Rint<NODES, TASKS>,
     /// The last picture, without what time alone changes.
     seen: Option<Picture<NODES, TASKS>>,
-    evaluated: Instant,
+    /// Before it no further evaluation begins.
+    not_before: Instant,
     /// Whether there is news that the batch has not taken in yet.
     is_due: bool,
     /// Orders about tasks that are not known to be judged.
     pending: Vec<Pending, PENDING_MAX>,
     others: Deque<Placed, ORDERS_MAX>,
     dropped: u32,
+}
+
+/// For an explorer's states.
+impl<const NODES: usize, const TASKS: usize> Hash for Evaluator<NODES, TASKS> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.term, &self.rint, &self.seen, self.not_before, self.is_due).hash(state);
+        (&self.pending, self.dropped).hash(state);
+        self.others.iter().for_each(|placed| placed.hash(state));
+    }
 }
 
 impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
@@ -71,7 +83,7 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             term,
             rint: Rint::default(),
             seen: None,
-            evaluated: Instant(0),
+            not_before: Instant(0),
             is_due: false,
             pending: Vec::new(),
             others: Deque::new(),
@@ -91,8 +103,8 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
     pub fn replace_script(&mut self) {
         let mut rint = core::mem::take(&mut self.rint);
         rint.forget();
-        let evaluated = self.evaluated;
-        *self = Self { rint, evaluated, ..Self::new(self.term) };
+        let not_before = self.not_before;
+        *self = Self { rint, not_before, ..Self::new(self.term) };
         if super::mutants::NUMBERS_BEGIN_AGAIN.is_planted() {
             self.rint = Rint::default();
         }
@@ -118,8 +130,11 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
     ) -> Result<Option<Trace>, RintError> {
         let mut news = *picture;
         news.tasks.iter_mut().for_each(|fact| (fact.alpha, fact.error_at) = (0, Instant(0)));
+        if self.seen.is_none() && super::mutants::FIRST_PICTURE_IS_OLD.is_planted() {
+            self.seen = Some(news);
+        }
         self.is_due = self.seen != Some(news);
-        if self.seen.is_some() && now.since(self.evaluated) < BATCH {
+        if self.seen.is_some() && now < self.not_before {
             return Ok(None);
         }
         // The list behind a PAUSE goes first: it is older than the news.
@@ -130,7 +145,7 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             (self.seen, self.is_due) = (Some(news), false);
             self.rint.evaluate(program, picture, self.term, now)?;
         }
-        self.evaluated = now;
+        self.not_before = now.after(BATCH);
         let words = program.code().header().words.max(1);
         let Progress::Done(trace) = self.rint.step(program, words)? else {
             return Err(RintError::Broken);
@@ -191,7 +206,19 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         let pending = self.pending.get_mut(due)?;
         pending.due = now.after(AGAIN);
         let repeated = TaskOrder { is_repeated: true, ..pending.order };
-        Some(core::mem::replace(&mut pending.order, repeated))
+        let order = core::mem::replace(&mut pending.order, repeated);
+        if super::mutants::ORDERS_GO_ONCE.is_planted() {
+            self.pending.remove(due);
+        }
+        Some(order)
+    }
+
+    /// Shifts its deadlines to an origin of time that lies `by` later.
+    pub fn rebase(&mut self, by: Duration) {
+        let shift = |at: &mut Instant| *at = Instant(at.0.saturating_sub(by.0));
+        shift(&mut self.not_before);
+        self.pending.iter_mut().for_each(|pending| shift(&mut pending.due));
+        self.rint.rebase(by);
     }
 
     /// The first order of each node.
@@ -209,7 +236,7 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let again = self.first_of_nodes().map(|at| self.pending[at].due).min();
-        let batch = self.evaluated.after(BATCH);
+        let batch = self.not_before;
         let paused = self.rint.poll_timeout().map(|due| due.max(batch));
         again.into_iter().chain(self.is_due.then_some(batch)).chain(paused).min()
     }

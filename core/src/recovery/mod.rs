@@ -13,20 +13,22 @@
 //! gives at most [`ORDERS_MAX`] orders. The behaviours and their numbers are in `SPEC.md`.
 //!
 //! [`Evaluator`] is the manager's side: it evaluates when there is news, and repeats an order until
-//! its node has judged it; [`Answered`] is the node's, and obeys each at most once. [`Reload`]
-//! replaces the script of a cluster that runs.
+//! its node has judged it; [`DeclaredTask`] is the node's, and obeys each at most once. [`Reload`]
+//! replaces the script of a cluster that runs. All of it at a component of the DIR net:
+//! [`script`](crate::script).
 //!
 //! Out of scope: who manages, and how an order travels. Both belong to the DIR net, which this
 //! module does not know.
 
 mod alpha;
 mod answered;
+mod declared;
 mod evaluator;
 mod id_set;
 mod image;
 mod instruction;
 mod limits;
-mod mutants;
+pub(crate) mod mutants;
 mod op;
 mod order;
 mod picture;
@@ -45,6 +47,7 @@ mod tests;
 
 pub use alpha::{AlphaCount, AlphaRule};
 pub use answered::{Answered, Judgement};
+pub use declared::{Declared, DeclaredTask, Mark};
 pub use evaluator::{Evaluator, TaskOrder};
 pub use id_set::IdSet;
 pub use image::{Header, Rcode, seal};

@@ -47,7 +47,7 @@ pub enum ReloadStep {
 }
 
 /// A script that is to replace the one in force, at the manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reload {
     digest: u64,
     until: Instant,
@@ -97,6 +97,13 @@ impl Reload {
             return ReloadStep::Offer(late);
         }
         ReloadStep::Wait
+    }
+
+    /// Shifts its deadlines to an origin of time that lies `by` later.
+    pub fn rebase(&mut self, by: Duration) {
+        for at in [&mut self.until, &mut self.offer_at] {
+            *at = Instant(at.0.saturating_sub(by.0));
+        }
     }
 
     /// When to look again if nothing changes before.

@@ -14,6 +14,7 @@ mod act;
 mod look;
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use heapless::{Deque, Vec};
 
@@ -74,7 +75,7 @@ struct Kept {
 const NOTHING_KEPT: Kept = Kept { of: Subject::Any(Kind::Task), ids: IdSet::EMPTY };
 
 /// What stands behind a PAUSE.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Continuation {
     due: Instant,
     word: u16,
@@ -151,6 +152,13 @@ impl<const NODES: usize, const TASKS: usize> Default for Rint<NODES, TASKS> {
             unanswered: IdSet::EMPTY,
             fallback: Fallback::Builtin,
         }
+    }
+}
+
+/// For an explorer's states, between evaluations: the next one begins with a picture of its own.
+impl<const NODES: usize, const TASKS: usize> Hash for Rint<NODES, TASKS> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.term, self.evaluations, &self.variables, &self.continuations).hash(state);
     }
 }
 
@@ -264,6 +272,13 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.continuations.iter().map(|waiting| waiting.due).min()
+    }
+
+    /// Shifts the ends of PAUSEs to an origin of time that lies `by` later.
+    pub(super) fn rebase(&mut self, by: Duration) {
+        for waiting in &mut self.continuations {
+            waiting.due = Instant(waiting.due.0.saturating_sub(by.0));
+        }
     }
 
     /// The value of variable `number`, 0 for A; 0 if there is no such variable.

@@ -33,7 +33,8 @@
 //! Before the last releases, all of that holds without the isolated nodes: no node has forgotten
 //! one. Where a link stays cut, one manager is followed and stays; who meets it agrees with it.
 //!
-//! [`ScriptLab`] runs a recovery script over the same network, for `weft rl run`; no seed has one.
+//! [`ScriptLab`] runs a recovery script over the same network, for `weft rl run` and for the
+//! protocol `recovery`, whose checkers `scripted/run.rs` lists.
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
@@ -54,10 +55,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use weft_core::time::Instant;
 
 pub(super) use self::expected::EXPECTED;
-pub(super) use self::explore::{explore, left_out};
+pub(super) use self::explore::{explore, explore_scripts, left_out};
 pub use self::lab::{Event, Lab};
 use self::net::Net;
 pub use self::net::Setting;
+pub(super) use self::scripted::{EXPECTED as SCRIPTS_EXPECTED, run as run_scripts};
 pub use self::scripted::{Happening, ScriptEvent, ScriptLab};
 pub use self::strike::{Damage, Strike, Weather};
 use super::panics;
@@ -66,6 +68,9 @@ use super::run::{Outcome, Plan};
 
 /// What `--protocol` calls it.
 pub const NAME: &str = "dirnet";
+
+/// What `--protocol` calls recovery scripts over it.
+pub(super) const SCRIPTS: &str = "recovery";
 
 /// Runs `plan` to its end.
 #[must_use]

@@ -190,6 +190,15 @@ pub const SUBJECTS: &[Subject] = &[
         mutants: &[weft_core::dirnet::MUTANTS],
         expected: dirnet::EXPECTED,
     },
+    Subject {
+        name: dirnet::SCRIPTS,
+        run: dirnet::run_scripts,
+        explore: dirnet::explore_scripts,
+        unexplored: Vec::new,
+        crashes: 1,
+        mutants: &[weft_core::recovery::MUTANTS],
+        expected: dirnet::SCRIPTS_EXPECTED,
+    },
 ];
 
 #[cfg(test)]

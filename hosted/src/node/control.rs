@@ -43,7 +43,6 @@ pub use put::{PutOutcome, Stopped};
 pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
 pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
 pub use taken::TakenMessage;
-pub(in crate::node) use task::SILENT;
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 pub use tensor::{
     KeptTensor, TensorKey, TensorList, TensorOutcome, TensorRefused, TensorState, TensorWant,

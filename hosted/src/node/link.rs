@@ -121,7 +121,8 @@ pub(super) enum TaskChange {
     /// The phase that it has reported.
     Phase { task: u8, phase: u8 },
     /// An error, and when it happened by the clock of this host; sent again until it is answered.
-    Error { number: u64, task: u8, kind: u16, at_us: u64 },
+    /// `last_us` is when the task had the error before it.
+    Error { number: u64, task: u8, kind: u16, at_us: u64, last_us: Option<u64> },
     /// How many of its errors are answered, and the last order of a script that was judged.
     Answered { task: u8, mark: u16, judged: OrderNumber, is_cleared: bool },
 }

@@ -41,7 +41,6 @@ use note::Standing;
 use notices::Notices;
 use owed::Owed;
 use record::{Due, Record};
-pub(super) use record::{RESTARTED, STARTED};
 use traces::Traces;
 
 use super::chronicle::{TaskNote, TaskStep};
@@ -481,8 +480,8 @@ impl Tasks {
     pub(super) fn note_errors(&mut self) {
         for index in 0..self.guarded.len() {
             let task = u8::try_from(index).unwrap_or(u8::MAX);
-            for (at_ns, kind) in self.guarded[index].record.take_errors() {
-                let given_up = self.owed.push(task, kind, at_ns);
+            for error in self.guarded[index].record.take_errors() {
+                let given_up = self.owed.push(task, error);
                 if let Some(guarded) = given_up.and_then(|it| self.guarded.get_mut(usize::from(it)))
                 {
                     tracing::warn!(task = %guarded.task.name, "the database never gets an error");

@@ -2,6 +2,7 @@
 
 use super::{Rint, Run, Stop};
 use crate::recovery::limits::{ARGS_MAX, ORDERS_MAX};
+use crate::recovery::mutants::PICTURE_IS_LIVE;
 use crate::recovery::{Entity, IdSet, Instruction, Kind, Order, Placed, Program, Target, Verb};
 
 impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
@@ -122,6 +123,9 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         self.give(run, Order::Task { task, verb, mark })?;
         self.ordered_tasks.insert(task);
         self.answered.insert(task);
+        if PICTURE_IS_LIVE.is_planted() {
+            self.picture.tasks[usize::from(task)].answered = mark;
+        }
         Ok(())
     }
 

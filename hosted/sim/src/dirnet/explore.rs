@@ -38,7 +38,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::ids::Rank;
 
-use self::world::World;
+use self::world::{ScriptBudget, World};
 use crate::explore::path::Path;
 use crate::explore::{Bounds, Findings, Found, Unexplored};
 use crate::fold::Folded;
@@ -59,6 +59,28 @@ const CLUSTERS: [(Begin, Budget); 11] = [
     (Begin::Bereft(4), Budget { deadlines: 2, crashes: 0, ..FAULTY }),
     (Begin::Settled(2), Budget { deadlines: 3, crashes: 1, ends: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { deadlines: 1, crashes: 1, ends: 1, starts: 1, ..CALM }),
+];
+
+/// Those with a recovery script: an error, and the manager fails at any point; an error, and a
+/// message that is lost or repeated; a reload while an error is answered, and the manager fails;
+/// and one between two errors.
+const SCRIPTED: [(Begin, Budget); 4] = [
+    (
+        Begin::Scripted(2, ScriptBudget { errors: 1, ticks: 3, loads: 0 }),
+        Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM },
+    ),
+    (
+        Begin::Scripted(3, ScriptBudget { errors: 1, ticks: 3, loads: 0 }),
+        Budget { crashes: 0, ..FAULTY },
+    ),
+    (
+        Begin::Scripted(2, ScriptBudget { errors: 1, ticks: 2, loads: 1 }),
+        Budget { deadlines: 3, crashes: 1, ..CALM },
+    ),
+    (
+        Begin::Scripted(2, ScriptBudget { errors: 2, ticks: 4, loads: 1 }),
+        Budget { crashes: 0, ..CALM },
+    ),
 ];
 
 /// Lanes neither lose nor duplicate, where such faults would lead to too many states.
@@ -121,6 +143,8 @@ enum Begin {
     Bereft(u16),
     /// Two managers, each of which has removed an earlier incarnation of the other.
     Rivals,
+    /// That many nodes with a recovery script.
+    Scripted(u16, ScriptBudget),
 }
 
 impl Begin {
@@ -129,6 +153,7 @@ impl Begin {
             Self::Settled(count) => World::settled(count, budget),
             Self::Bereft(count) => World::bereft(count, budget),
             Self::Rivals => World::rivals(budget),
+            Self::Scripted(count, scripts) => World::scripted(count, budget, scripts),
         }
     }
 }
@@ -150,6 +175,14 @@ enum Move {
     Fence(Rank, Rank),
     Reset(Rank),
     Beat(Lane),
+    /// A task of the node reports an error.
+    Error(Rank),
+    /// The next deadline of the node's script member.
+    Tick(Rank),
+    /// A script arrives at the node.
+    Carry(Rank),
+    /// The node, which manages, is handed another script.
+    Load(Rank),
 }
 
 /// Sender and receiver.
@@ -168,6 +201,10 @@ impl fmt::Display for Move {
             Self::Fence(at, node) => write!(f, "{at} fences {node}"),
             Self::Reset(node) => write!(f, "{node} is reset"),
             Self::Beat((from, to)) => write!(f, "{to} hears the heartbeat of {from}"),
+            Self::Error(node) => write!(f, "the task of {node} reports an error"),
+            Self::Tick(node) => write!(f, "the next deadline of the script at {node} comes"),
+            Self::Carry(node) => write!(f, "{node} holds another script"),
+            Self::Load(node) => write!(f, "{node} is handed another script"),
         }
     }
 }
@@ -177,12 +214,25 @@ impl fmt::Display for Move {
 /// of its own; for bounds that require steps there is nothing to explore. `on_states` is called
 /// from time to time with the number of new states.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    explore_all(&CLUSTERS, bounds, on_states)
+}
+
+/// Explores [`SCRIPTED`] in the same way.
+pub(crate) fn explore_scripts(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
+    explore_all(&SCRIPTED, bounds, on_states)
+}
+
+fn explore_all(
+    clusters: &[(Begin, Budget)],
+    bounds: &Bounds,
+    on_states: &(dyn Fn(u64) + Sync),
+) -> Findings {
     let mut findings = Findings::new();
-    let most = CLUSTERS.iter().map(|(_, budget)| budget.starts).max();
+    let most = clusters.iter().map(|(_, budget)| budget.starts).max();
     if bounds.starts > most || bounds.steps.is_some() {
         return findings;
     }
-    for (begin, budget) in CLUSTERS {
+    for (begin, budget) in clusters.iter().copied() {
         let budget = budget.within(bounds);
         let found = walk((begin, budget), bounds.states_max, on_states);
         let broken = found.violation.is_some();
@@ -205,6 +255,12 @@ fn name(begin: Begin, budget: Budget) -> String {
         Begin::Settled(count) => format!("n = {count}"),
         Begin::Bereft(count) => format!("n = {count}, the manager dead"),
         Begin::Rivals => "2 managers".to_owned(),
+        Begin::Scripted(count, ScriptBudget { errors, ticks, loads }) => {
+            let mut name = format!("n = {count}");
+            name += &counted(errors, "error", "errors");
+            name += &counted(ticks, "tick", "ticks");
+            name + &counted(loads, "reload", "reloads")
+        }
     };
     name += &counted(budget.deadlines, "deadline", "deadlines");
     name += &counted(budget.crashes, "crash", "crashes");
@@ -285,6 +341,16 @@ mod tests {
             (Begin::Bereft(3), 2),
         ] {
             let found = walk((begin, budget(deadlines)), BOUNDS.states_max, &|_| {});
+            assert_eq!((found.finished, found.violation), (true, None));
+            assert!(found.states > 300, "{} states of {begin:?}", found.states);
+        }
+    }
+
+    /// Without the failures of managers, which are too many states for a test.
+    #[test]
+    fn rl3_no_interleaving_answers_an_error_twice_or_never() {
+        for (begin, budget) in SCRIPTED.into_iter().filter(|(_, budget)| budget.crashes == 0) {
+            let found = walk((begin, budget.within(&BOUNDS)), BOUNDS.states_max, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {begin:?}", found.states);
         }

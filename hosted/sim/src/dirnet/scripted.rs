@@ -1,37 +1,55 @@
 //! A recovery script in force: the DIR net of the core, and tasks that fail as a scenario says.
 //!
 //! ```text
-//!   error, silence, kill ─▶ tasks, nodes ─▶ picture ─▶ Rint, at the manager ─▶ orders ─▶ tasks
-//!                           DIR net ──────────┘                             └─▶ nodes, by it
+//!   error, silence ─▶ task ─▶ its node's component ─▶ database ─▶ ScriptMember, at the manager
+//!                      ▲                                                     │ orders
+//!                      └── DeclaredTask: judged, obeyed once ◀── GUARD ◀─────┘
 //! ```
 //!
-//! Detection, removal, resets and the succession of managers are the core's own, and so are
-//! verifier, interpreter and the judgement of orders. The lab itself carries facts of tasks to the
-//! manager and orders back, in milliseconds and without loss: only the death of either end loses an
-//! order. Time goes on in steps of a millisecond.
+//! Detection, removal, resets and the succession of managers are the core's own, and so are the
+//! verifier, the member of the script that evaluates it and agrees on another one, and the
+//! judgement of orders. Changes of the database and orders are frames of the DIR net, which are
+//! lost, late and repeated as the [`Setting`] says. The lab itself has the supervisors' part: what
+//! tasks do, which scripts a node has saved, and how these travel. Each component is stepped once
+//! in a millisecond.
 
-mod manager;
+mod checks;
+mod drawn;
+mod expected;
+mod member;
+mod run;
 mod task;
-#[cfg(test)]
-mod tests;
 mod votes;
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Change, Explanation, Output, Part, TaskAction, Timing};
+use weft_core::dirnet::{Explanation, Output, Part, ScriptOrder, TaskAction, Term, Timing};
 use weft_core::ids::Rank;
-use weft_core::recovery::{Order, Placed, Program, Role, TaskState, Trace, Verb, VoteRefused};
+use weft_core::recovery::{
+    Expected, Judgement, OrderId, Picture, Placed, Program, Rcode, Role, TASKS_MAX, TaskState,
+    Trace, Verb, VoteRefused, verify,
+};
+use weft_core::script::{ReloadEnd, ReloadRefused, number_of};
 use weft_core::time::Instant;
 use weft_core::vote::VoteOutcome;
 
 use super::net::{Net, Setting};
 use super::strike::{MS, Strike};
-use manager::{Acting, Parcel, Rough};
+use crate::draws::{Draws, Purpose};
+pub(crate) use expected::EXPECTED;
+pub(crate) use run::run;
+
+use member::{LabMember, Parcel, Saved};
 use task::GuardedTask;
 use votes::{Arrived, LabVotes};
 
 /// How long the cluster runs before the scenario begins, so that all are members.
 const SETTLED_NS: u64 = 2_000 * MS;
+/// What was translated or drawn is verified for no cluster of its own.
+const ANY: Expected = Expected { nodes: None, keeps_rules: |_| true };
+
+/// What a manager sees.
+type Facts = Picture<8, TASKS_MAX>;
 
 /// What happened, with its time since the begin in µs.
 pub type ScriptEvent = (u64, Happening);
@@ -39,14 +57,33 @@ pub type ScriptEvent = (u64, Happening);
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A manager evaluated the script.
-    Evaluated(Rank, Trace),
+    /// A node evaluated the script with this digest.
+    Evaluated(Rank, u64, Trace),
     /// It gave an order.
     Ordered(Placed),
     /// The order was obeyed. Of an order that changes a state: it has changed it.
     Obeyed(Placed),
     /// It was not: errors of the task were answered since the picture that the order rests on.
     Outdated(Placed),
+    /// A task's node obeys an order that was given when `seen` errors were answered, and answers
+    /// those up to `mark`. [`Self::Obeyed`] follows if that changes anything.
+    Answered {
+        /// The task.
+        task: u8,
+        /// The order.
+        id: OrderId,
+        /// What the manager saw answered.
+        seen: u32,
+        /// What is answered by it.
+        mark: u32,
+    },
+    /// No order came in time for the errors of a task so far, and its node did what DEFAULT says.
+    Unordered {
+        /// The task.
+        task: u8,
+        /// Its errors.
+        errors: u32,
+    },
     /// The state of a task is another one.
     Task(u8, TaskState),
     /// The DIR net reached a verdict.
@@ -57,49 +94,87 @@ pub enum Happening {
     Notified(u8, VoteOutcome),
     /// The vote of a task was refused.
     NotVoted(u8, VoteRefused),
+    /// A node uses the script with this digest from now on.
+    Uses(Rank, u64),
+    /// A reload of the script with this digest has ended.
+    Reloaded(u64, ReloadEnd),
 }
 
 /// A cluster with a script, in virtual time.
-pub struct ScriptLab<'p> {
+pub struct ScriptLab {
     net: Net,
-    program: &'p Program<'p>,
+    images: BTreeMap<u64, Vec<u8>>,
     tasks: BTreeMap<u8, GuardedTask>,
-    acting: BTreeMap<u16, Box<Acting>>,
+    members: BTreeMap<u16, LabMember>,
+    saved: Vec<Saved>,
+    /// Scripts on their way between supervisors.
     parcels: Vec<Parcel>,
     votes: BTreeMap<u16, LabVotes>,
-    /// How orders travel; none for ways that lose nothing.
-    rough: Option<Rough>,
+    /// The orders that were given.
+    given: BTreeMap<OrderId, Placed>,
+    draws: Draws,
     boots: Vec<Option<u32>>,
     begin: u64,
     events: Vec<ScriptEvent>,
 }
 
-impl<'p> ScriptLab<'p> {
-    /// The cluster of `program`, which was started and has settled; all tasks but `waiting` run.
-    pub fn settled(program: &'p Program<'p>, timing: Timing, waiting: &[u8], seed: u64) -> Self {
-        let nodes = u16::from(program.code().header().nodes);
+/// The digest of an image that was translated or drawn.
+fn digest_of(image: &[u8]) -> u64 {
+    Rcode::new_checked(image).map_or(0, |image| image.digest())
+}
+
+fn program_of(image: &[u8]) -> Program<'_> {
+    verify(image, &ANY).expect("it was translated or drawn")
+}
+
+impl ScriptLab {
+    /// A cluster that uses `image`, was started and has settled, in a network that loses nothing;
+    /// all tasks but `waiting` run.
+    ///
+    /// # Panics
+    /// When the verifier refuses the image.
+    #[must_use]
+    pub fn settled(image: &[u8], timing: Timing, waiting: &[u8], seed: u64) -> Self {
+        let nodes = u16::from(program_of(image).code().header().nodes);
+        Self::set_up(image, &Setting::fair(nodes, timing, 2 * MS), waiting, seed)
+    }
+
+    /// The same in a network as `setting` has it, which loses nothing until the lab begins.
+    fn set_up(image: &[u8], setting: &Setting, waiting: &[u8], seed: u64) -> Self {
+        let (program, digest) = (program_of(image), digest_of(image));
         let part = |node| match program.role(node) {
             Some(Role::Manager) => Part::Manager,
             Some(Role::Agent) => Part::Agent,
             Some(Role::Backup) | None => Part::Backup,
         };
-        let parts = (0..program.code().header().nodes).map(part).collect();
+        let nodes = program.code().header().nodes;
+        let parts = (0..nodes).map(part).collect();
         let tasks = weft_core::dirnet::TASKS_MAX as u8;
-        // Nothing is lost: a scenario says itself what fails.
-        let setting = Setting { parts, tasks, ..Setting::fair(nodes, timing, 2 * MS) };
-        let mut net = Net::set_up(setting, seed);
+        let (lost, repeated) = (setting.lost, setting.repeated);
+        let mut net =
+            Net::set_up(Setting { parts, tasks, lost: 0, repeated: 0, ..setting.clone() }, seed);
         net.boot_all();
         net.run_until(SETTLED_NS);
+        net.grow_rough(lost, repeated);
         net.said.log = Some(Vec::new());
         let begin = net.now;
         let tasks = program.tasks().iter().map(|number| {
-            (number, GuardedTask::new(program, number, Instant(begin), !waiting.contains(&number)))
+            (number, GuardedTask::new(&program, number, Instant(begin), !waiting.contains(&number)))
         });
-        let boots = (0..nodes).map(|node| net.boot_of(node)).collect();
-        let (acting, parcels, events) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (tasks, votes) = (tasks.collect(), BTreeMap::new());
-        let mut lab =
-            Self { net, program, tasks, acting, parcels, votes, rough: None, boots, begin, events };
+        let mut lab = Self {
+            tasks: tasks.collect(),
+            images: BTreeMap::from([(digest, image.to_vec())]),
+            members: BTreeMap::new(),
+            saved: vec![Saved::new(digest); usize::from(nodes)],
+            parcels: Vec::new(),
+            votes: BTreeMap::new(),
+            given: BTreeMap::new(),
+            draws: Draws::new(seed, Purpose::Schedule),
+            boots: (0..u16::from(nodes)).map(|node| net.boot_of(node)).collect(),
+            begin,
+            events: Vec::new(),
+            net,
+        };
         lab.follow_votes(&[]);
         lab
     }
@@ -115,18 +190,21 @@ impl<'p> ScriptLab<'p> {
         self.net.run_until(self.net.now + MS);
         self.follow_nodes();
         let arrived = self.follow_net();
-        self.follow_votes(&arrived);
+        self.carry_scripts();
         let now = Instant(self.net.now);
         let mut changed = Vec::new();
+        let mut unordered = Vec::new();
         for (number, task) in &mut self.tasks {
-            let is_changed = task.handle_time(now);
-            changed.extend(is_changed.then_some((*number, task.state())));
+            let before = task.state();
+            unordered.extend(task.handle_time(now).then(|| (*number, task.errors())));
+            changed.extend((task.state() != before).then_some((*number, task.state())));
         }
-        for (task, state) in changed {
-            self.tell(Happening::Task(task, state));
+        for (task, errors) in unordered {
+            self.tell(Happening::Unordered { task, errors });
         }
-        self.deliver();
-        self.evaluate();
+        changed.into_iter().for_each(|(task, state)| self.tell(Happening::Task(task, state)));
+        (0..self.boots.len() as u16).for_each(|node| self.step_member(node));
+        self.follow_votes(&arrived);
     }
 
     /// The events since the last call.
@@ -168,6 +246,17 @@ impl<'p> ScriptLab<'p> {
         self.net.strike(0, Strike::End(node.into()));
     }
 
+    /// An operator has the cluster use `image` instead, by the node that manages, if there is one.
+    ///
+    /// # Errors
+    /// [`ReloadRefused`].
+    fn reload(&mut self, image: &[u8]) -> Result<(), ReloadRefused> {
+        let Some(manager) = self.net.acting().next().map(|it| it.me()) else {
+            return Err(ReloadRefused::NotManager);
+        };
+        self.reload_at(manager, image)
+    }
+
     fn tell(&mut self, what: Happening) {
         self.events.push((self.now_us(), what));
     }
@@ -197,33 +286,22 @@ impl<'p> ScriptLab<'p> {
         }
     }
 
-    /// Verdicts of the DIR net, and what its built-in strategy does to tasks.
+    /// Verdicts of the DIR net, orders that have arrived, and what its built-in strategy does to
+    /// tasks; returns the messages of votes.
     fn follow_net(&mut self) -> Vec<Arrived> {
         let mut votes = Vec::new();
         for (_, at, output) in self.net.said.log.as_mut().map(std::mem::take).unwrap_or_default() {
             match output {
                 Output::Verdict(why) => self.tell(Happening::Verdict(why)),
-                Output::Task { task: index, action, .. } => {
-                    let program = self.program;
-                    let is_it = |task: &u8| {
-                        program
-                            .place_of(*task)
-                            .is_some_and(|(node, place)| (u16::from(node), place) == (at.0, index))
+                Output::Task { task: place, action, order } => {
+                    let is_it = |task: &GuardedTask| {
+                        (u16::from(task.node()), task.place()) == (at.0, place)
                     };
-                    let found = program.tasks().iter().find(is_it);
-                    let verb = match action {
-                        TaskAction::Restart => Verb::Restart,
-                        TaskAction::Isolate => Verb::Isolate,
-                        TaskAction::Start => Verb::Start,
-                        TaskAction::Stop => Verb::Stop,
-                        TaskAction::Release => Verb::Release,
-                        TaskAction::Answer
-                        | TaskAction::Clear
-                        | TaskAction::Send
-                        | TaskAction::Warn => continue,
-                    };
-                    if let Some(task) = found {
-                        self.change_task(task, verb);
+                    let found = self.tasks.iter().find(|(_, task)| is_it(task));
+                    let Some(number) = found.map(|(number, _)| *number) else { continue };
+                    match order {
+                        Some(order) => self.judge(number, action, order),
+                        None => drop(self.change_task(number, action)),
                     }
                 }
                 Output::Vote { from, incarnation, message } => {
@@ -235,8 +313,46 @@ impl<'p> ScriptLab<'p> {
         votes
     }
 
-    /// Carries out `verb`; returns whether it has changed the task.
-    fn change_task(&mut self, number: u8, verb: Verb) -> bool {
+    /// The supervisor of a task's node judges an order of a script.
+    fn judge(&mut self, number: u8, action: TaskAction, (term, order): (Term, ScriptOrder)) {
+        let (evaluation, index) = (order.evaluation, order.index);
+        let id = OrderId { term: number_of(term), evaluation, index };
+        let Some(placed) = self.given.get(&id).copied() else { return };
+        let Some(task) = self.tasks.get_mut(&number) else { return };
+        let is_notice = matches!(action, TaskAction::Send | TaskAction::Warn);
+        let judgement = match is_notice {
+            true => task.judge_notice(id),
+            false => task.judge(id, (order.seen, order.mark)),
+        };
+        match judgement {
+            Judgement::Obey => {
+                let (seen, mark) = (order.seen, order.mark);
+                if !is_notice {
+                    self.tell(Happening::Answered { task: number, id, seen, mark });
+                }
+                if self.change_task(number, action) {
+                    self.tell(Happening::Obeyed(placed));
+                }
+            }
+            Judgement::Outdated => self.tell(Happening::Outdated(placed)),
+            Judgement::Repeated => {}
+        }
+    }
+
+    /// Carries out `action`; returns whether it has changed the task, or was to change none.
+    fn change_task(&mut self, number: u8, action: TaskAction) -> bool {
+        let verb = match action {
+            TaskAction::Restart => Verb::Restart,
+            TaskAction::Isolate => Verb::Isolate,
+            TaskAction::Start => Verb::Start,
+            TaskAction::Stop => Verb::Stop,
+            TaskAction::Release => Verb::Release,
+            TaskAction::Clear => {
+                self.tasks.entry(number).and_modify(GuardedTask::clear);
+                return true;
+            }
+            TaskAction::Answer | TaskAction::Send | TaskAction::Warn => return true,
+        };
         let now = Instant(self.net.now);
         let Some(task) = self.tasks.get_mut(&number) else { return false };
         let before = task.state();
@@ -246,30 +362,5 @@ impl<'p> ScriptLab<'p> {
             self.tell(Happening::Task(number, state));
         }
         is_changed
-    }
-
-    /// The node of a task obeys an order about it.
-    fn obey(&mut self, placed: Placed) {
-        let is_done = match placed.order {
-            Order::Task { task, verb, .. } => self.change_task(task, verb),
-            Order::Clear { task, .. } => {
-                self.tasks.entry(task).and_modify(GuardedTask::clear);
-                true
-            }
-            Order::Builtin { task, .. } => self.leave_to_the_house(task),
-            Order::Answer { .. } | Order::Send { .. } | Order::Notice { .. } => true,
-            Order::Node { .. } | Order::Log { .. } | Order::Call { .. } => false,
-        };
-        if is_done {
-            self.tell(Happening::Obeyed(placed));
-        }
-    }
-
-    /// The error of a task goes into the database, where the built-in strategy finds it.
-    fn leave_to_the_house(&mut self, number: u8) -> bool {
-        let Some(task) = self.tasks.get(&number) else { return false };
-        let (node, place) = (u16::from(task.node()), task.place());
-        let (kind, at_us) = task.last_error();
-        self.net.change(node, Change::TaskError { task: place, kind, at_us, alpha: None }).is_ok()
     }
 }

@@ -270,7 +270,6 @@ impl DirNet {
             .min(self.look_at_ns)
             .min(self.fence_at_ns)
             .min(script)
-            .min(self.reload_next_ns())
             .min(self.votes.next_ns())
     }
 
@@ -389,9 +388,10 @@ impl DirNet {
         let change = match change {
             TaskChange::Status { task, status } => Change::TaskStatus { task, status },
             TaskChange::Phase { task, phase } => Change::TaskPhase { task, phase },
-            TaskChange::Error { task, kind, at_us, .. } => {
+            TaskChange::Error { task, kind, at_us, last_us, .. } => {
                 let own = self.machine.database().record(self.machine.me());
-                let alpha = own.and_then(|own| self.script.as_ref()?.alpha(own, task, at_us));
+                let alpha =
+                    own.and_then(|own| self.script.as_ref()?.alpha(own, task, (last_us, at_us)));
                 Change::TaskError { task, kind, at_us, alpha }
             }
             TaskChange::Answered { task, mark, judged, is_cleared } => {

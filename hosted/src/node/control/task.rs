@@ -171,9 +171,6 @@ impl TaskFault {
     }
 }
 
-/// The number of an error that is a missing heartbeat.
-pub(in crate::node) const SILENT: u16 = 0xFC00;
-
 impl TaskFault {
     /// The number of the fault in the database: a task's own up to 0xF7FF, as far as it keeps to
     /// that range.
@@ -184,7 +181,7 @@ impl TaskFault {
             Self::Exited { status } => 0xFF00 | low(*status),
             Self::Signalled { signal } => 0xFE00 | low(*signal),
             Self::NotStarted { .. } => 0xFD00,
-            Self::Silent => SILENT,
+            Self::Silent => weft_core::script::SILENT,
             Self::Outvoted { version, .. } => 0xFB00 | u16::from(*version),
             Self::NoVote { version, .. } => 0xFB80 | u16::from(*version),
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use weft_core::recovery::Program;
+use weft_core::time::Duration;
 
 use super::Supervisor;
 use super::event::{Event, Events};
@@ -57,8 +58,10 @@ pub(super) fn declared(
     let number = script.tasks().iter().find(is_it)?;
     let watchdog = script.watchdogs().find(|watchdog| watchdog.task == number);
     Some(Declared {
-        fallback: script.fallback(),
-        answer_ns: cluster.recovery.answer_ms.saturating_mul(1_000_000),
+        answer: weft_core::recovery::Declared {
+            fallback: script.fallback(),
+            answer: Duration(cluster.recovery.answer_ms.saturating_mul(1_000_000)),
+        },
         beat_ns: watchdog.map(|watchdog| watchdog.every.0),
     })
 }

@@ -11,6 +11,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use weft_core::script::TaskStatus;
+
 use crate::node::control::{TaskFault, TaskState};
 use crate::node::link::OrderNumber;
 use crate::sealed;
@@ -31,7 +33,7 @@ pub(super) enum Standing {
 impl Standing {
     /// The standing for a status of the database: [`TaskState`] as a number.
     pub(super) const fn of_status(status: u8) -> Self {
-        let status = status & !(super::STARTED | super::RESTARTED);
+        let status = status & !(TaskStatus::STARTED | TaskStatus::RESTARTED);
         const STOPPED: u8 = TaskState::Killed as u8;
         const ISOLATED: u8 = TaskState::Isolated as u8;
         const FINISHED: u8 = TaskState::Finished as u8;

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use weft_core::dirnet::ERRORS;
 
+use super::record::Fresh;
 use crate::node::link::TaskChange;
 
 /// The most errors that wait for the database; more displace the oldest that was not sent.
@@ -31,6 +32,7 @@ struct Owing {
     task: u8,
     kind: u16,
     at_us: u64,
+    last_us: Option<u64>,
 }
 
 /// The errors of a node's tasks that the database has not got yet, oldest first.
@@ -48,10 +50,12 @@ impl Owed {
     /// Adds an error of `task`; returns the task whose oldest error was dropped for it, if there
     /// were too many.
     #[must_use]
-    pub(super) fn push(&mut self, task: u8, kind: u16, at_ns: u64) -> Option<u8> {
+    pub(super) fn push(&mut self, task: u8, error: Fresh) -> Option<u8> {
+        let Fresh { at_ns, last_ns, kind } = error;
+        let last_us = last_ns.map(|last_ns| last_ns / 1_000);
         self.count += 1;
         self.last_at_us = (at_ns / 1_000).max(self.last_at_us + 1);
-        let owing = Owing { number: self.count, task, kind, at_us: self.last_at_us };
+        let owing = Owing { number: self.count, task, kind, at_us: self.last_at_us, last_us };
         self.waiting.push_back(owing);
         if self.waiting.len() <= WAITING_MAX {
             return None;
@@ -64,9 +68,9 @@ impl Owed {
         if self.sent == WINDOW {
             return None;
         }
-        let Owing { number, task, kind, at_us } = *self.waiting.get(self.sent)?;
+        let Owing { number, task, kind, at_us, last_us } = *self.waiting.get(self.sent)?;
         self.sent += 1;
-        Some(TaskChange::Error { number, task, kind, at_us })
+        Some(TaskChange::Error { number, task, kind, at_us, last_us })
     }
 
     /// The component has saved all up to this one.
@@ -90,7 +94,9 @@ mod tests {
     /// So many errors, at the same time, and the tasks of those that were dropped.
     fn owed(errors: u16) -> (Owed, Vec<u8>) {
         let mut owed = Owed::default();
-        let given_up = (0..errors).filter_map(|kind| owed.push((kind % 3) as u8, kind, 7_000));
+        let given_up = (0..errors).filter_map(|kind| {
+            owed.push((kind % 3) as u8, Fresh { at_ns: 7_000, last_ns: None, kind })
+        });
         let given_up = given_up.collect();
         (owed, given_up)
     }

@@ -20,9 +20,11 @@ mod redeclare;
 
 use std::collections::VecDeque;
 
-use weft_core::recovery::{Fallback, Judgement};
+use weft_core::recovery::{Judgement, Verb};
+use weft_core::script::TaskStatus;
+use weft_core::time::Instant;
 
-use super::left::{Declared, Left};
+use super::left::{Declared, Left, count};
 use super::note::{Past, Standing};
 use crate::cluster::Task;
 use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
@@ -32,9 +34,14 @@ use crate::node::link::{GuardAction, OrderNumber, ScriptOrder, TaskChange};
 /// The most errors that are remembered; all are counted.
 const ERRORS_MAX: usize = 8;
 
-/// In the status of a task that a script declares: it was started, and again since CLEAR.
-pub(in crate::node) const STARTED: u8 = 0x40;
-pub(in crate::node) const RESTARTED: u8 = 0x80;
+// A script reads the states from the database.
+const _: () = {
+    use weft_core::recovery::TaskState as Read;
+    assert!(matches!(TaskStatus::from_byte(TaskState::Running as u8).state, Read::Running));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Killed as u8).state, Read::Killed));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Isolated as u8).state, Read::Isolated));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Finished as u8).state, Read::Finished));
+};
 
 /// The action on the task's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +56,16 @@ pub(super) enum Due {
 enum After {
     Stay,
     Start,
+}
+
+/// An error that the database has not got yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fresh {
+    pub(super) at_ns: u64,
+    /// When the task had the error before it.
+    pub(super) last_ns: Option<u64>,
+    /// Its number in the database.
+    pub(super) kind: u16,
 }
 
 /// One task of this node.
@@ -66,7 +83,7 @@ pub(super) struct Record {
     start_at_ns: Option<u64>,
     started_at_ns: u64,
     /// Errors that were noted since the last `take_errors`.
-    fresh: Vec<(u64, u16)>,
+    fresh: Vec<Fresh>,
     /// How many errors the database never gets.
     unrecorded: u64,
     /// The status that was last sent to the component.
@@ -302,7 +319,7 @@ impl Record {
     /// Whether the notice of a recovery script was not handed over yet.
     pub(super) fn handle_notice(&mut self, number: OrderNumber) -> bool {
         let left = self.left.as_mut();
-        left.is_some_and(|left| left.judge_notice(number) == Judgement::Obey)
+        left.is_some_and(|it| it.declared.judge_notice(number.into()) == Judgement::Obey)
     }
 
     /// When its next beat is overdue, or a pause is over.
@@ -317,7 +334,7 @@ impl Record {
         }
         let recorded = self.recorded();
         if let Some(left) = self.left.as_mut()
-            && left.handle_time(now_ns, recorded)
+            && left.declared.handle_time(Instant(now_ns), count(recorded))
         {
             return self.answer_without_order(now_ns);
         }
@@ -398,8 +415,10 @@ impl Record {
         order: ScriptOrder,
     ) -> (Due, Judgement) {
         let recorded = self.recorded();
-        let judgement =
-            self.left.as_mut().map_or(Judgement::Outdated, |left| left.judge(order, recorded));
+        let judgement = self.left.as_mut().map_or(Judgement::Outdated, |left| {
+            let (id, marks) = (order.number.into(), (order.seen, order.mark));
+            left.declared.judge(id, marks, count(recorded))
+        });
         if judgement != Judgement::Obey {
             return (Due::Nothing, judgement);
         }
@@ -432,7 +451,9 @@ impl Record {
         if self.state == TaskState::Isolated {
             return Due::Nothing;
         }
-        if !self.intensity.allows(now_ns) {
+        let left = self.left.as_ref().map(|left| &left.declared);
+        let is_allowed = left.is_none_or(|it| it.may_restart(|| self.intensity.allows(now_ns)));
+        if !is_allowed {
             self.verdict = true;
             return self.end_as(TaskState::Isolated);
         }
@@ -443,12 +464,10 @@ impl Record {
     /// No order has come in time: there may be no manager. The node does what DEFAULT says.
     fn answer_without_order(&mut self, now_ns: u64) -> Due {
         let has_ended = matches!(self.state, TaskState::Killed | TaskState::Finished);
-        match self.left.as_ref().map(|left| left.declared.fallback) {
-            Some(Fallback::Restart | Fallback::Builtin) if !has_ended => {
-                self.restart_by_order(now_ns)
-            }
-            Some(Fallback::Kill) => self.handle_order(TaskOrder::Stop).0,
-            Some(Fallback::Restart | Fallback::Builtin | Fallback::Nothing) | None => Due::Nothing,
+        match self.left.as_ref().and_then(|left| left.declared.fallback(has_ended)) {
+            Some(Verb::Restart) => self.restart_by_order(now_ns),
+            Some(_) => self.handle_order(TaskOrder::Stop).0,
+            None => Due::Nothing,
         }
     }
 
@@ -496,11 +515,11 @@ impl Record {
         if (self.phase, self.reported_phase) != (0, Some(0)) {
             self.reported_phase = None;
         }
-        self.left.iter_mut().for_each(Left::forget_told);
+        self.left.iter_mut().for_each(|left| left.declared.forget_sent());
     }
 
     /// The errors since the last call, as times and their numbers in the database.
-    pub(super) fn take_errors(&mut self) -> Vec<(u64, u16)> {
+    pub(super) fn take_errors(&mut self) -> Vec<Fresh> {
         std::mem::take(&mut self.fresh)
     }
 
@@ -508,8 +527,8 @@ impl Record {
     pub(super) fn take_status(&mut self, task: u8) -> Option<TaskChange> {
         let state = if self.held { TaskState::Waiting } else { self.state };
         let flags = self.left.as_ref().map_or(0, |left| {
-            let started = if left.has_started { STARTED } else { 0 };
-            started | if left.has_restarted { RESTARTED } else { 0 }
+            let started = if left.has_started { TaskStatus::STARTED } else { 0 };
+            started | if left.has_restarted { TaskStatus::RESTARTED } else { 0 }
         });
         let status = state as u8 | flags;
         let reported = self.reported.replace(status);
@@ -574,9 +593,10 @@ impl Record {
         if self.last.len() == ERRORS_MAX {
             self.last.pop_front();
         }
-        self.fresh.push((now_ns, fault.kind()));
+        let last_ns = self.last.back().map(|(at_ns, _)| *at_ns);
+        self.fresh.push(Fresh { at_ns: now_ns, last_ns, kind: fault.kind() });
         if let Some(left) = &mut self.left {
-            left.handle_error(now_ns);
+            left.declared.handle_error(Instant(now_ns));
         }
         self.last.push_back((now_ns, fault));
     }

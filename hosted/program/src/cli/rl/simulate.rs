@@ -59,7 +59,7 @@ pub(super) fn run(run: &Run, output: Output) -> Result<(), Failure> {
             "correct MIA_SEND, MIA_RECV, TEIF and others",
         ));
     }
-    let events = play(&program, scenario, timing, run.seed);
+    let events = play(image, scenario, timing, run.seed);
     report(&name, &program, scenario, &events, output)
 }
 
@@ -72,8 +72,8 @@ fn refused(name: &str, reading: &ScenarioReading, output: Output) -> Failure {
     Failure::of(Code::Script, cause, cure)
 }
 
-fn play(program: &Program<'_>, scenario: &Scenario, timing: Timing, seed: u64) -> Vec<ScriptEvent> {
-    let mut lab = ScriptLab::settled(program, timing, &scenario.waiting, seed);
+fn play(image: &[u8], scenario: &Scenario, timing: Timing, seed: u64) -> Vec<ScriptEvent> {
+    let mut lab = ScriptLab::settled(image, timing, &scenario.waiting, seed);
     let mut deeds = scenario.deeds.iter().peekable();
     let mut events = Vec::new();
     while lab.now_us() < scenario.until_us {
@@ -196,7 +196,7 @@ fn source_line(placed: &Placed, program: &Program<'_>) -> Option<u16> {
 
 fn line((at_us, happening): &ScriptEvent, program: &Program<'_>) -> String {
     let what = match happening {
-        Happening::Evaluated(node, trace) => {
+        Happening::Evaluated(node, _, trace) => {
             let full = match trace.outcome {
                 Outcome::Completed => "",
                 Outcome::TooManyOrders => ", more orders than one evaluation may give",
@@ -213,6 +213,12 @@ fn line((at_us, happening): &ScriptEvent, program: &Program<'_>) -> String {
         }
         Happening::Obeyed(placed) => format!("obeyed: {}", order_text(placed, program)),
         Happening::Outdated(placed) => format!("outdated: {}", order_text(placed, program)),
+        Happening::Answered { .. } => return String::new(),
+        Happening::Unordered { task, .. } => {
+            format!("no order for {} in time: DEFAULT", task_name(*task, program))
+        }
+        Happening::Uses(node, digest) => format!("node {node} uses script {digest:016x}"),
+        Happening::Reloaded(digest, end) => format!("reload of script {digest:016x}: {end:?}"),
         Happening::Task(task, state) => {
             let state = match state {
                 TaskState::Waiting => "waits",

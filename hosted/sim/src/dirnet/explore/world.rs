@@ -1,5 +1,6 @@
 //! One state of the explorer: components, messages in flight between them, events still allowed.
 
+mod scripts;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,6 +13,8 @@ use weft_core::dirnet::{
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
+pub(super) use self::scripts::ScriptBudget;
+use self::scripts::Scripts;
 use super::{Budget, Lane, Move, Violation};
 use crate::dirnet::strike::MS;
 use crate::explore::shared::Shared;
@@ -48,13 +51,22 @@ pub(super) struct World {
     kept: Vec<Option<Term>>,
     /// The first reset that came before a fence: of which node, and which member had not fenced it.
     early: Option<(Rank, Rank)>,
+    /// The tasks of each node.
+    tasks_each: u8,
+    /// The recovery script, where one is in force.
+    scripts: Option<Shared<Scripts>>,
     left: Budget,
 }
 
 impl World {
     /// A cluster that has started and settled, with `left` of further events allowed.
     pub(super) fn settled(count: u16, left: Budget) -> Self {
-        let mut world = Self::begun(count, FIRST, left);
+        Self::settled_with(count, 0, left)
+    }
+
+    /// The same with so many tasks on each node.
+    fn settled_with(count: u16, tasks_each: u8, left: Budget) -> Self {
+        let mut world = Self::begun(count, tasks_each, FIRST, left);
         (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
         for component in world.nodes.iter_mut().flatten().map(Shared::change) {
             component.rebase(Duration(SETTLING_MS * MS));
@@ -80,7 +92,7 @@ impl World {
     /// Two managers in their second incarnations, each of which holds the other's first one removed
     /// and announces itself as manager.
     pub(super) fn rivals(left: Budget) -> Self {
-        let mut world = Self::begun(2, SECOND, left);
+        let mut world = Self::begun(2, 0, SECOND, left);
         for (node, other) in [(Rank(0), Rank(1)), (Rank(1), Rank(0))] {
             let component = world.node(node).expect("no node has crashed yet");
             let beat = Beat {
@@ -121,7 +133,7 @@ impl World {
     }
 
     /// Nodes that have just started in that incarnation.
-    fn begun(count: u16, incarnation: ComponentIncarnation, left: Budget) -> Self {
+    fn begun(count: u16, tasks_each: u8, incarnation: ComponentIncarnation, left: Budget) -> Self {
         let mut world = Self {
             nodes: vec![None; usize::from(count)],
             tasks: BTreeMap::new(),
@@ -133,6 +145,8 @@ impl World {
             resets: BTreeSet::new(),
             kept: vec![None; usize::from(count)],
             early: None,
+            tasks_each,
+            scripts: None,
             left,
         };
         for node in world.ranks() {
@@ -165,8 +179,10 @@ impl World {
     /// The component of that incarnation of `node`, newly started.
     fn component(&self, node: Rank, incarnation: ComponentIncarnation) -> Small {
         let config = self.config(node);
-        let kept = Kept { term: self.kept[usize::from(node.0)], ..Kept::default() };
-        Small::new(Instant(0), config, incarnation, 0, kept)
+        let saved = self.scripts.as_ref().map_or(&[][..], |it| it.database_of(node));
+        let term = self.kept[usize::from(node.0)];
+        let kept = Kept { term, snapshots: [saved, &[]], ..Kept::default() };
+        Small::new(Instant(0), config, incarnation, self.tasks_each, kept)
     }
 
     fn note_reigns(&mut self) {
@@ -211,8 +227,17 @@ impl World {
         }
     }
 
-    /// Carries out the outputs of `node`; returns its heartbeats, which the caller delivers.
+    /// Carries out the outputs of `node`, and what its script makes of them; returns its
+    /// heartbeats, which the caller delivers.
     fn collect(&mut self, node: Rank) -> Vec<(Rank, Beat)> {
+        let mut beats = self.carry_out(node);
+        while self.step_script(node) {
+            beats.extend(self.carry_out(node));
+        }
+        beats
+    }
+
+    fn carry_out(&mut self, node: Rank) -> Vec<(Rank, Beat)> {
         let mut beats = Vec::new();
         let at = node;
         while let Some(output) = self.node(node).and_then(Small::poll_output) {
@@ -227,6 +252,9 @@ impl World {
                 Output::Fence { node, boot } => drop(self.fences.insert((at, node, boot))),
                 Output::Reset { node, boot } => self.order_reset(at, node, boot),
                 Output::Keep(term) => self.kept[usize::from(at.0)] = Some(term),
+                Output::Task { action, order: Some((term, order)), .. } => {
+                    self.scripts.iter_mut().for_each(|it| it.change().judge(term, action, order));
+                }
                 Output::Spawn { .. }
                 | Output::Task { .. }
                 | Output::Vote { .. }
@@ -373,7 +401,10 @@ impl World {
     /// The component of `node` is gone. Fences that were carried out last as long as the boot:
     /// its supervisor knows of them.
     fn end_component(&mut self, node: Rank) {
-        self.nodes[usize::from(node.0)] = None;
+        let ended = self.nodes[usize::from(node.0)].take();
+        if let (Some(scripts), Some(ended)) = (&mut self.scripts, ended) {
+            scripts.change().end(node, &ended);
+        }
         for ((_, to), waiting) in &mut self.lanes {
             waiting.retain(|(seat, _)| *to != node || *seat == Seat::ImAliveTask);
         }
@@ -479,6 +510,7 @@ impl World {
         let alarms = alarms.map(|node| (Move::Alarm(*node), done(&|it| it.alarm(*node))));
         next.extend(fences.chain(resets).chain(beats).chain(ends).chain(alarms));
         next.extend(self.expiries());
+        next.extend(self.script_moves());
         next
     }
 
@@ -500,10 +532,14 @@ impl World {
 
     /// Checks the invariants on the step from here to `next`, and records the terms that it adds.
     pub(super) fn check(&self, next: &mut Self) -> Result<(), Violation> {
+        if let Some(broken) = next.scripts.as_ref().and_then(|it| it.broken()) {
+            return Err(broken);
+        }
         if let Some((node, member)) = next.early {
             let what = format!("node {node} is reset, and node {member} has not fenced it");
             return Err(Violation::new("fence-before-reset", what));
         }
+        next.check_answers()?;
         for (before, after) in self.nodes.iter().zip(&next.nodes) {
             if let (Some(before), Some(after)) = (before, after) {
                 next.check_view(before, after)?;

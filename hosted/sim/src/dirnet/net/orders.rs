@@ -2,10 +2,14 @@
 
 use weft_core::dirnet::{Change, Level, Reject, Role};
 use weft_core::ids::Rank;
+use weft_core::recovery::Verb;
+use weft_core::script::order_node;
 use weft_core::time::Instant;
 use weft_core::vote::VoteMessage;
 
 use super::{Machine, Net};
+use crate::draws::Draws;
+use crate::protocol::Violation;
 
 impl Net {
     /// An operator has `node` isolated. Of several managers, the next one from `by` takes the
@@ -51,7 +55,8 @@ impl Net {
             && it.stopped_until(self.now).is_none()
     }
 
-    fn order(
+    /// An input to the component of `at`, and what follows from it.
+    pub(in crate::dirnet) fn order(
         &mut self,
         at: u16,
         order: impl FnOnce(&mut Machine, Instant) -> Result<(), Reject>,
@@ -101,8 +106,35 @@ impl Net {
         self.order(node, |it, now| it.handle_change(now, change))
     }
 
-    /// A script has `node` reset by the manager at `by`.
-    pub(in crate::dirnet) fn restart(&mut self, by: u16, node: u16) -> Result<(), Reject> {
-        self.order(by, |it, now| it.restart(now, Rank(node)))
+    /// A script orders `verb` of `node`, at the manager `by`; returns whether it is carried out.
+    pub(in crate::dirnet) fn order_node(&mut self, by: u16, node: u16, verb: Verb) -> bool {
+        match verb {
+            Verb::Stop | Verb::Isolate => self.isolate(by, node),
+            Verb::Start | Verb::Release => self.release(node),
+            Verb::Restart => {
+                return self.order(by, |it, now| order_node(it, Rank(node), verb, now)).is_ok();
+            }
+        }
+        true
+    }
+
+    /// From now on, so many of a thousand messages are lost, and repeated.
+    pub(in crate::dirnet) fn grow_rough(&mut self, lost: u64, repeated: u64) {
+        (self.setting.lost, self.setting.repeated) = (lost, repeated);
+    }
+
+    /// From now on nothing is lost or repeated.
+    pub(in crate::dirnet) fn calm_down(&mut self) {
+        self.setting.calm_from = self.now;
+    }
+
+    /// The promise of the DIR net that was broken, if any.
+    pub(in crate::dirnet) fn broken(&self) -> Option<&Violation> {
+        self.ledger.violation.as_ref()
+    }
+
+    /// Whether a message on a way of the lab's own is lost.
+    pub(in crate::dirnet) fn loses(&self, draws: &mut Draws) -> bool {
+        self.now <= self.setting.calm_from && draws.chance(self.setting.lost, 1_000)
     }
 }

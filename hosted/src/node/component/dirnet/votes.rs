@@ -13,7 +13,6 @@ use weft_core::recovery::{Voter, Voting, VotingSeat};
 use weft_core::time::Instant;
 use weft_core::vote::{VoteMessage, VoteOutcome};
 
-use super::script::number_of;
 use super::{DirNet, Ground, Machine};
 use crate::cluster::Cluster;
 use crate::node::NodeError;
@@ -21,6 +20,7 @@ use crate::node::chronicle::What;
 use crate::node::control::{Outcome, Refused, TaskFault, TaskNotice, Vote, VoteDenied, VoteResult};
 use crate::node::kept::KeptVotes;
 use crate::node::link::FromComponent;
+use weft_core::script::number_of;
 
 /// The votes of this node.
 pub(super) struct Votes {
@@ -136,20 +136,20 @@ impl DirNet {
         };
         let term = number_of(self.machine.term());
         let is_other_term = !self.votes.voting.is_in(term);
-        let is_other_script = self.votes.digest != script.image_digest();
+        let is_other_script = self.votes.digest != script.member.used();
         let is_idle = !self.votes.has_versions || (now_ns < self.votes.due_ns && !is_other_term);
         if is_idle && !is_other_script {
             return Ok(());
         }
         let Some(program) = script.program() else { return Ok(()) };
         if is_other_script {
-            self.votes.digest = script.image_digest();
+            self.votes.digest = script.member.used();
             self.votes.has_versions = program.code().header().nversions > 0;
             self.votes.voting.replace_script(&program);
         }
         let now = Instant(now_ns);
         let manager = self.machine.term().claimant.0.to_le_bytes()[0];
-        let is_acting = self.machine.role() == Role::Manager && !script.reloading.is_lacking();
+        let is_acting = self.machine.role() == Role::Manager && !script.member.is_lacking();
         let seat = VotingSeat { term, manager, is_acting };
         let members = members(&self.machine, self.seen.len());
         self.votes.voting.step(&program, seat, members.into_iter(), now);

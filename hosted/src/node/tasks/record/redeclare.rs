@@ -15,7 +15,7 @@ impl Record {
         let (recorded, runs) = (self.recorded(), self.state == TaskState::Running);
         let mut due = Due::Nothing;
         match (&mut self.left, declared) {
-            (Some(left), Some(declared)) => left.declared = declared,
+            (Some(left), Some(declared)) => left.declared.redeclare(declared.answer),
             (None, Some(declared)) => {
                 // An order of the earlier script may still be under way: it stays judged.
                 let mut left = Left::new(declared);

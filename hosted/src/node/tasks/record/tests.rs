@@ -1,9 +1,20 @@
 //! One task, from its start to its isolation, and into the next boot of its node.
 
 use super::*;
+use weft_core::recovery::Fallback;
+use weft_core::time::Duration;
+
 use crate::cluster::Restart;
 
 const SECOND: u64 = 1_000_000_000;
+/// Three seconds for an order, or else a restart.
+const DECLARED: Declared = Declared {
+    answer: weft_core::recovery::Declared {
+        fallback: Fallback::Builtin,
+        answer: Duration(3 * SECOND),
+    },
+    beat_ns: None,
+};
 const FAILED: TaskFault = TaskFault::Exited { status: 3 };
 
 /// A task that runs, may be restarted once in ten seconds, and must beat every second.
@@ -21,8 +32,7 @@ fn left_to_a_script() -> Record {
     let restart = Restart { max: 1, within_s: 10 };
     let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
     let mut record = Record::new(&task);
-    let (fallback, beat_ns) = (Fallback::Builtin, None);
-    record.leave(Declared { fallback, answer_ns: 3 * SECOND, beat_ns });
+    record.leave(DECLARED);
     record.handle_started(0);
     record
 }
@@ -61,7 +71,6 @@ fn rl3_an_order_of_a_script_is_obeyed_once_also_in_the_next_boot() {
 #[test]
 fn rl3_an_order_stays_judged_while_a_script_in_between_does_not_declare_the_task() {
     let mut record = left_to_a_script();
-    let declared = record.left.as_ref().map(|left| left.declared);
     let stop = order(1, 0, 0);
     let done = record.handle_script_order(SECOND, GuardAction::Stop, stop);
     assert_eq!(done, (Due::Kill, Judgement::Obey));
@@ -73,7 +82,7 @@ fn rl3_an_order_stays_judged_while_a_script_in_between_does_not_declare_the_task
     for mut record in [record, rebooted] {
         let undeclared = record.handle_script_order(SECOND, GuardAction::Stop, stop);
         assert_eq!(undeclared, (Due::Nothing, Judgement::Outdated));
-        assert_eq!(record.redeclare(declared, None, SECOND), Due::Nothing);
+        assert_eq!(record.redeclare(Some(DECLARED), None, SECOND), Due::Nothing);
         assert_eq!(record.handle_order(TaskOrder::Start).0, Due::Start);
         record.handle_started(SECOND);
         let again = record.handle_script_order(SECOND, GuardAction::Stop, stop);

@@ -1,0 +1,243 @@
+//! Which script is in force, and how the manager replaces it (RL-12).
+//!
+//! ```text
+//!   manager: begun ─▶ offered ─▶ all entries say "held" ─▶ "used", in its term
+//!                                                              │ the database
+//!   every member: the latest "used" of all entries ◀───────────┘
+//! ```
+
+use core::fmt;
+
+use heapless::Vec;
+
+use super::ScriptMember;
+use crate::dirnet::{Change, Component, Role, ScriptVersion};
+use crate::ids::Rank;
+use crate::recovery::{HeldScript, IdSet, Reload, ReloadStep};
+use crate::time::{Duration, Instant};
+
+/// How often a node asks for the script in force that it lacks.
+const ASK_EVERY: Duration = Duration::from_millis(1_000);
+
+/// What a member needs from its caller about scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptStep {
+    /// Hand the script that is held besides to these nodes. What is lost is offered again.
+    Offer {
+        /// The nodes.
+        to: IdSet,
+        /// The script.
+        digest: u64,
+    },
+    /// The script that is held besides is in force: use its image, and declare its tasks.
+    Use {
+        /// The script.
+        digest: u64,
+    },
+    /// This script is in force and not here: ask the other nodes for it.
+    Want {
+        /// The script.
+        digest: u64,
+    },
+    /// A change of the node's own entry, for [`Component::handle_change`].
+    Change(Change),
+    /// What [`ScriptMember::begin_reload`] has begun has ended.
+    Ended {
+        /// The script.
+        digest: u64,
+        /// How.
+        end: ReloadEnd,
+    },
+}
+
+/// How a reload has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadEnd {
+    /// The script is in force; these members do not use it yet.
+    InForce(IdSet),
+    /// It is not: these members lack it.
+    Lacking(IdSet),
+    /// This node does not manage any more. If it was decided before, the next manager goes on.
+    NotManager,
+}
+
+/// Why a reload is not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadRefused {
+    /// Only the manager replaces the script.
+    NotManager,
+    /// Another one is under way.
+    UnderWay,
+}
+
+impl fmt::Display for ReloadRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotManager => "this node does not manage; ask the manager",
+            Self::UnderWay => "another script is being loaded; wait for its end",
+        })
+    }
+}
+
+impl core::error::Error for ReloadRefused {}
+
+impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
+    /// Whether this node may replace the script now.
+    ///
+    /// # Errors
+    /// [`ReloadRefused`].
+    pub fn may_reload<const TASKS: usize>(
+        &self,
+        machine: &Component<NODES, TASKS>,
+    ) -> Result<(), ReloadRefused> {
+        match (machine.role(), &self.reload) {
+            (Role::Manager, None) => Ok(()),
+            (Role::Manager, Some(_)) => Err(ReloadRefused::UnderWay),
+            _ => Err(ReloadRefused::NotManager),
+        }
+    }
+
+    /// Begins to replace the script in force by the one with `digest`, which the caller holds and
+    /// has checked. Returns false if that one is in force already. [`ScriptStep::Ended`] says what
+    /// came of it.
+    ///
+    /// # Errors
+    /// [`ReloadRefused`]; nothing changed.
+    pub fn begin_reload<const TASKS: usize>(
+        &mut self,
+        machine: &Component<NODES, TASKS>,
+        digest: u64,
+        now: Instant,
+    ) -> Result<bool, ReloadRefused> {
+        self.may_reload(machine)?;
+        if digest == self.used && !self.is_lacking {
+            return Ok(false);
+        }
+        (self.next, self.reload) = (Some(digest), Some(Reload::new(digest, now)));
+        Ok(true)
+    }
+
+    /// The node holds the script with `digest`, verified, besides the one in force. While it
+    /// replaces the script itself, a manager holds no other.
+    pub fn hold(&mut self, digest: u64) {
+        if self.reload.is_none() {
+            self.next = Some(digest);
+        }
+    }
+
+    /// What is to be done about scripts now: [`ScriptStep::Use`] before changes of the entry.
+    pub fn agree<const TASKS: usize>(
+        &mut self,
+        machine: &Component<NODES, TASKS>,
+        now: Instant,
+    ) -> Vec<ScriptStep, 4> {
+        let mut steps = Vec::new();
+        // There is room for one of each kind, and for two changes.
+        let mut push = |step| _ = steps.push(step);
+        let mut in_force = self.in_force(machine);
+        if let Some(mut reload) = self.reload.take() {
+            let digest = reload.digest();
+            match self.step_reload(&mut reload, machine, now) {
+                Ok(step) => {
+                    self.reload = Some(reload);
+                    match step {
+                        ReloadStep::Offer(to) => push(ScriptStep::Offer { to, digest }),
+                        ReloadStep::Decide => in_force = decided(in_force, digest, machine),
+                        _ => {}
+                    }
+                }
+                Err(end) => {
+                    if matches!(end, ReloadEnd::Lacking(_)) {
+                        // What they might still say they hold must not be decided any more.
+                        self.next = None;
+                    }
+                    push(ScriptStep::Ended { digest, end });
+                }
+            }
+        }
+        let is_used = self.follow(in_force, now, &mut push);
+        let held = self.next.unwrap_or(self.used);
+        let Some(own) = machine.database().record(self.me) else { return steps };
+        if own.script_held != held {
+            push(ScriptStep::Change(Change::ScriptHeld(held)));
+        }
+        if is_used && own.script_used < in_force {
+            push(ScriptStep::Change(Change::ScriptUsed(in_force)));
+        }
+        steps
+    }
+
+    /// Uses the script in force, or asks for it; returns whether it is used.
+    fn follow(
+        &mut self,
+        in_force: ScriptVersion,
+        now: Instant,
+        push: &mut impl FnMut(ScriptStep),
+    ) -> bool {
+        let digest = in_force.digest;
+        if in_force.number > 0 && digest != self.used {
+            if self.next.take_if(|next| *next == digest).is_some() {
+                self.used = digest;
+                self.acting.iter_mut().for_each(|acting| acting.replace_script());
+                self.is_broken = false;
+                push(ScriptStep::Use { digest });
+            } else if self.ask_at <= now {
+                self.ask_at = now.after(ASK_EVERY);
+                push(ScriptStep::Want { digest });
+            }
+        }
+        self.is_lacking = in_force.number > 0 && digest != self.used;
+        !self.is_lacking
+    }
+
+    fn step_reload<const TASKS: usize>(
+        &self,
+        reload: &mut Reload,
+        machine: &Component<NODES, TASKS>,
+        now: Instant,
+    ) -> Result<ReloadStep, ReloadEnd> {
+        if machine.role() != Role::Manager {
+            return Err(ReloadEnd::NotManager);
+        }
+        match reload.handle_members(now, self.members(machine)) {
+            ReloadStep::Over(late) => Err(ReloadEnd::InForce(late)),
+            ReloadStep::Failed(lacking) => Err(ReloadEnd::Lacking(lacking)),
+            step => Ok(step),
+        }
+    }
+
+    /// The latest script that any node says was put in force; number 0 for the one that the cluster
+    /// began with.
+    #[must_use]
+    pub fn in_force<const TASKS: usize>(&self, machine: &Component<NODES, TASKS>) -> ScriptVersion {
+        let records = (0..self.nodes).filter_map(|node| machine.database().record(Rank(node)));
+        records.map(|record| record.script_used).max().unwrap_or_default()
+    }
+
+    /// What the members hold and use. What an earlier incarnation said does not count.
+    fn members<'a, const TASKS: usize>(
+        &self,
+        machine: &'a Component<NODES, TASKS>,
+    ) -> impl Iterator<Item = HeldScript> + use<'a, NODES, NUMBERS, TASKS> {
+        let database = machine.database();
+        let nodes = u8::try_from(self.nodes).unwrap_or(u8::MAX);
+        (0..nodes).filter_map(move |node| {
+            let rank = Rank(node.into());
+            let standing = database.standing(rank);
+            let record = database.record(rank).filter(|it| it.incarnation == standing.incarnation);
+            let says = record.map_or((0, 0), |it| (it.script_held, it.script_used.digest));
+            standing.is_up().then_some(HeldScript { node, held: says.0, used: says.1 })
+        })
+    }
+}
+
+/// The version that the manager puts in force now.
+fn decided<const NODES: usize, const TASKS: usize>(
+    last: ScriptVersion,
+    digest: u64,
+    machine: &Component<NODES, TASKS>,
+) -> ScriptVersion {
+    let term = machine.term();
+    let number = if last.term == term { last.number.saturating_add(1) } else { 1 };
+    ScriptVersion { term, number, digest }
+}
