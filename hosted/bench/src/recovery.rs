@@ -8,17 +8,18 @@
 //!
 //! | what | measures | its rival |
 //! |---|---|---|
-//! | `evaluate` | an evaluation of 1,000 words that looks at all sections, its orders taken | `by_hand` |
+//! | `evaluate` | an evaluation of 1,000 words, all sections looked at, orders taken | `by_hand` |
 //! | `by_hand` | the same orders on the same facts by a function in Rust | itself |
 //! | `verify` | an image of 3,000 words | |
 //! | `translate` | the script of that image, of 1,000 lines, to its verified image | |
-//! | `restart_by_script` | from the report of an error to the next process of the task | `restart_built_in` |
+//! | `restart_by_script` | from the report of an error to the task's next process | the built-in |
 //! | `restart_built_in` | the same in a cluster without a script | itself |
 //!
 //! The facts are drawn, and most guards do not hold, as in a cluster that works. Both give the
-//! same orders, or there is no result. Rivals take turns within a round, and a ratio is the median
-//! of the rounds' ratios. A restart ends when the node has started the next process, by its own
-//! chronicle.
+//! same orders, or there is no result. The function leaves a guard at the first part that does not
+//! hold, as Rust does; the interpreter runs every word of it. Rivals take turns within a round, and
+//! a ratio is the median of the rounds' ratios. A restart ends when the node has started the next
+//! process, by its own chronicle.
 //!
 //! What this does not measure: scripts with PAUSE, votes, and a manager that fails meanwhile.
 
