@@ -45,8 +45,10 @@ use super::host::{self, STALL_WATCH_NS, Stall};
 use super::run::Course;
 use weft::clock::now_ns;
 
-/// Samples of a decision in one round; each is of every picture once.
+/// Decisions on every picture in one round, and how many share a sample: few, so that most samples
+/// lie within one turn at the processor.
 const DECISIONS: u32 = 50;
+const TOGETHER: usize = 32;
 /// Samples of the verifier and of the translator in one round.
 const VERIFICATIONS: u32 = 50;
 const TRANSLATIONS: u32 = 5;
@@ -124,20 +126,19 @@ fn decide(image: &SizedImage, courses: &mut RecoveryCourses) -> Result<(), Bench
     }
     courses.steps = fewest;
     let (mut evaluations, mut calls) = (Samples::default(), Samples::default());
-    let parts = pictures.len() as u64;
-    for _ in 0..DECISIONS {
+    for some in (0..DECISIONS).flat_map(|_| pictures.chunks(TOGETHER)) {
         let begun = now_ns();
-        for picture in &pictures {
+        for picture in some {
             evaluate(&mut rint, &program, black_box(picture), &mut ours)?;
             black_box(&ours);
         }
         let half = now_ns();
-        for picture in &pictures {
+        for picture in some {
             by_hand::decide(black_box(picture), &mut theirs);
             black_box(&theirs);
         }
-        evaluations.push(half - begun, parts);
-        calls.push(now_ns() - half, parts);
+        evaluations.push(half - begun, some.len() as u64);
+        calls.push(now_ns() - half, some.len() as u64);
     }
     courses.evaluate.add(evaluations);
     courses.by_hand.add(calls);

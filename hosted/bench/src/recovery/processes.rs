@@ -112,7 +112,8 @@ impl GuardedCluster {
     }
 
     /// Has the task restarted once, before anything is measured: an error of the first moments may
-    /// come to the manager with its node's whole entry, which the built-in strategy does not answer.
+    /// come to the manager within the entry of its node, which the built-in strategy does not
+    /// answer.
     fn warm_up(&self, client: &mut Client) -> Result<(), BenchError> {
         let deadline = Deadline::after(PATIENCE);
         while !deadline.has_passed() {
