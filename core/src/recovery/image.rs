@@ -164,6 +164,7 @@ impl<'a> Rcode<'a> {
     }
 
     /// The word at `index`.
+    #[inline]
     #[must_use]
     pub fn word(&self, index: u16) -> Option<Word> {
         let bytes = self.words.get(usize::from(index) * Word::LEN..)?.first_chunk()?;

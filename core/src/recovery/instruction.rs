@@ -277,13 +277,18 @@ impl Instruction {
     /// What `word` means; none if it is not the form of anything.
     #[must_use]
     pub fn decode(word: Word) -> Option<Self> {
+        Self::decode_known(word).filter(|meaning| meaning.encode() == word)
+    }
+
+    /// What a word means that [`Self::decode`] has accepted before.
+    #[inline]
+    pub(super) fn decode_known(word: Word) -> Option<Self> {
         let op = Op::from_code(word.op)?;
-        let meaning = if op <= Op::Code {
-            Self::decode_declaration(op, word)?
+        if op <= Op::Code {
+            Self::decode_declaration(op, word)
         } else {
-            Self::decode_code(op, word)?
-        };
-        (meaning.encode() == word).then_some(meaning)
+            Self::decode_code(op, word)
+        }
     }
 
     fn decode_declaration(op: Op, Word { kind, a, b, .. }: Word) -> Option<Self> {
@@ -318,6 +323,7 @@ impl Instruction {
         })
     }
 
+    #[inline]
     fn decode_code(op: Op, word: Word) -> Option<Self> {
         let Word { kind, a, b, .. } = word;
         let target = || Target::from_operands(a, b);

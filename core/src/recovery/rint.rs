@@ -24,8 +24,8 @@ use super::mutants::{
     PAUSE_OUTLIVES_TERM,
 };
 use super::{
-    Depth, Entity, Fallback, IdSet, Instruction, Kind, Order, OrderId, Outcome, Picture, Placed,
-    Program, Subject, Trace, Verb,
+    Entity, Fallback, IdSet, Instruction, Kind, Order, OrderId, Outcome, Picture, Placed, Program,
+    Subject, Trace, Verb,
 };
 use crate::ids::Term;
 use crate::time::{Duration, Instant};
@@ -344,22 +344,20 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         next: Instruction,
     ) -> Result<(), Stop> {
         match next {
-            Instruction::Section { number, depth, end } => {
+            Instruction::Section { number, end, .. } => {
+                // The sets of the section before stay, and no word of this one reads them.
                 (run.section, run.section_end) = (number, end);
-                if depth == Depth::Top {
-                    self.sets = [NOTHING_KEPT; SETS_MAX];
-                }
                 Ok(())
             }
             Instruction::Test { status, of, set } => {
-                let ids = self.satisfying(program, status, of);
                 if let Some(set) = set {
+                    let ids = self.satisfying(program, status, of);
                     let kept = self.sets.get_mut(usize::from(set)).ok_or(Stop::Broken)?;
                     *kept = Kept { of, ids };
                 }
                 let holds = match of {
                     Subject::One(entity) => self.holds(program, status, entity),
-                    Subject::Any(_) => !ids.is_empty(),
+                    Subject::Any(kind) => self.some_holds(program, status, kind),
                 };
                 self.push(i32::from(holds))
             }

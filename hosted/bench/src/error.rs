@@ -92,6 +92,12 @@ pub enum BenchError {
         /// The number that came; none when the bytes are not a message of ours.
         found: Option<u64>,
     },
+    /// A script that is measured is refused, or orders what it must not.
+    #[error("the script that is measured: {cause}")]
+    Script {
+        /// Why.
+        cause: String,
+    },
     /// The two ends of the socket do not agree on what comes next.
     #[error("owner and writer disagree: {0}")]
     OutOfStep(&'static str),
@@ -106,7 +112,7 @@ impl Explain for BenchError {
             Self::Directory(error) => error.code(),
             Self::WriterLost { .. } | Self::Program { .. } => Code::ComponentLost,
             Self::Stuck { .. } => Code::Timeout,
-            Self::WrongMessage { .. } | Self::Timer(_) => Code::Verification,
+            Self::WrongMessage { .. } | Self::Timer(_) | Self::Script { .. } => Code::Verification,
             Self::OutOfStep(_) => Code::Protocol,
             Self::Plan(_)
             | Self::Process(_)
@@ -136,6 +142,7 @@ impl Explain for BenchError {
             | Self::Refused(_)
             | Self::Ended(_)
             | Self::WrongMessage { .. }
+            | Self::Script { .. }
             | Self::OutOfStep(_) => "this is a bug in weft: please report it with this line",
         }
         .to_owned()

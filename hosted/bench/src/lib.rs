@@ -23,8 +23,8 @@
 //! and far apart in the next.
 //!
 //! Broadcasts are measured in [`neb`], groups in [`group`], tensors in [`rendezvous`], timers in
-//! [`wheel`], programs as members in [`member`], the DIR net in [`detect`]; over RDMA other things
-//! are rivals: [`verbs`].
+//! [`wheel`], programs as members in [`member`], the DIR net in [`detect`], recovery scripts in
+//! [`recovery`]; over RDMA other things are rivals: [`verbs`].
 //!
 //! What this does not measure: several hosts, mailboxes that overflow, messages per batch other
 //! than what one write carries. Instructions are counted by [`count`](count()), since no noise can
@@ -44,6 +44,7 @@ pub mod neb;
 mod owner;
 mod parcel;
 mod phase;
+pub mod recovery;
 pub mod rendezvous;
 mod report;
 mod run;

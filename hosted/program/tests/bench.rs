@@ -344,6 +344,37 @@ fn rz10_each_path_of_a_tensor_is_timed_beside_its_limit() {
     assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(9));
 }
 
+/// The interpreter orders what the function in Rust does, or there are no rows; a script's restart
+/// and a built-in one are timed at real processes.
+#[test]
+fn recovery_is_timed_beside_rust_and_beside_the_built_in_strategy() {
+    let arguments = ["bench", "recovery", "--json", "--rounds", "1", "--restarts", "2"];
+    let output = weft(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = last_line(&output.stdout);
+    let rows = report["rows"].as_array().expect("rows");
+    let whats: Vec<_> = rows.iter().filter_map(|row| row["what"].as_str()).collect();
+    let restarts = ["restart_by_script", "restart_built_in"];
+    assert_eq!(whats[..4], ["evaluate", "by_hand", "verify", "translate"]);
+    assert_eq!(whats[4..], restarts);
+    for (row, what) in rows.iter().zip(&whats) {
+        for key in ["min_ns", "p50_ns", "p99_ns"] {
+            assert!(row[key].as_f64().is_some_and(|value| value > 0.0), "{key} in {row}");
+        }
+        let has_rival = !["verify", "translate"].contains(what);
+        assert_eq!(row["ratio_to_rival"].as_f64().is_some_and(|it| it > 0.0), has_rival, "{row}");
+        assert!(!restarts.contains(what) || row["iterations"] == 2, "{row}");
+    }
+    // What the aims are about: 1,000 words that are run, 3,000 words, 1,000 lines.
+    let size = |at: usize| rows[at]["size"].as_u64().expect("a size");
+    assert!((1_000..1_100).contains(&size(0)) && size(2) == 3_000, "{report}");
+    assert!((1_000..1_100).contains(&size(3)), "{report}");
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    assert_eq!(verdicts.len(), 7);
+    let interpreter = verdicts.iter().find(|it| it["aim"].to_string().contains("24 KiB"));
+    assert_eq!(interpreter.expect("a verdict")["reached"], true);
+}
+
 #[test]
 fn a_length_that_no_group_sends_is_refused() {
     for (option, value) in [("--bytes", "7"), ("--bytes", "4X"), ("--members", "1")] {

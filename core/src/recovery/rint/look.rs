@@ -73,6 +73,11 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         }
     }
 
+    /// Whether an entity of `kind` has `status`.
+    pub(super) fn some_holds(&self, program: &Program<'_>, status: Status, kind: Kind) -> bool {
+        everything(program, kind).iter().any(|id| self.holds(program, status, Entity { kind, id }))
+    }
+
     /// What of the scope of an atom satisfies it: of a group, those of its tasks that do.
     pub(super) fn satisfying(&self, program: &Program<'_>, status: Status, of: Subject) -> IdSet {
         let kind = kept_kind(of);

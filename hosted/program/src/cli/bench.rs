@@ -4,6 +4,7 @@ mod detect;
 mod group;
 mod member;
 mod neb;
+mod recovery;
 mod rendezvous;
 mod wheel;
 
@@ -49,6 +50,9 @@ enum Subject {
     Rendezvous(rendezvous::RendezvousArguments),
     /// Programs as members: hop and rate beside the mailbox, and how soon they learn of a verdict.
     Member(member::MemberArguments),
+    /// Recovery scripts: evaluated, verified, translated, and a restart by one, beside Rust and the
+    /// built-in strategy.
+    Recovery(recovery::RecoveryArguments),
     /// A member of the benchmark of programs; started by the benchmark itself.
     #[command(hide = true)]
     MemberProgram(member::MeasuredProgram),
@@ -157,6 +161,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::GroupMember => weft_bench::group::run_member().map_err(Failure::new),
         Subject::Rendezvous(arguments) => rendezvous::run(arguments, output),
         Subject::Member(arguments) => member::run(arguments, output),
+        Subject::Recovery(arguments) => recovery::run(arguments, output),
         Subject::MemberProgram(arguments) => member::run_program(arguments),
         Subject::Writer => weft_bench::run_writer().map_err(Failure::new),
     }
