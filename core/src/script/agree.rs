@@ -120,7 +120,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
     /// The node holds the script with `digest`, verified, besides the one in force. While it
     /// replaces the script itself, a manager holds no other.
     pub fn hold(&mut self, digest: u64) {
-        if self.reload.is_none() {
+        if self.reload.is_none() && digest != self.used {
             self.next = Some(digest);
         }
     }

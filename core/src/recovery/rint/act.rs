@@ -146,7 +146,16 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
         }
         self.give(run, Order::Node { node, verb })?;
         self.ordered_nodes.insert(node);
-        program.tasks_of(node).iter().for_each(|task| self.answered.insert(task));
+        for task in program.tasks_of(node).iter() {
+            let fact = &self.picture.tasks[usize::from(task)];
+            let (is_faulty, mark) = (fact.is_faulty(), fact.errors);
+            let is_answered = self.answered.contains(task);
+            self.answered.insert(task);
+            // Otherwise the error would have the node ordered again in the next evaluation.
+            if is_faulty && !is_answered {
+                self.give(run, Order::Answer { task, mark })?;
+            }
+        }
         Ok(())
     }
 

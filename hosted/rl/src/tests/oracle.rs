@@ -320,7 +320,12 @@ impl<'w> Oracle<'w> {
             for node in ids {
                 if node != self.facts.manager && self.ordered.insert((Kind::Node, node)) {
                     self.orders.push(Order::Node { node, verb });
-                    self.answered.extend(self.tasks_of(node));
+                    for task in self.tasks_of(node) {
+                        let mark = self.fact(task).errors;
+                        if self.answered.insert(task) && self.fact(task).is_faulty() {
+                            self.orders.push(Order::Answer { task, mark });
+                        }
+                    }
                 }
             }
         } else {

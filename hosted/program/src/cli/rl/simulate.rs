@@ -201,8 +201,15 @@ fn line((at_us, happening): &ScriptEvent, program: &Program<'_>) -> String {
                 Outcome::Completed => "",
                 Outcome::TooManyOrders => ", more orders than one evaluation may give",
             };
+            let lost = [
+                (trace.refused, "refused, for the manager's own node is not ordered"),
+                (trace.superseded, "superseded by an earlier order of the same evaluation"),
+                (trace.faults, "sections ended by an overflow or a division by zero"),
+            ];
+            let lost = lost.iter().filter(|(count, _)| *count > 0);
+            let lost: String = lost.map(|(count, what)| format!(", {count} {what}")).collect();
             format!(
-                "node {node}, evaluation {}: sections that held {:?}, {} orders{full}",
+                "node {node}, evaluation {}: sections that held {:?}, {} orders{full}{lost}",
                 trace.number, trace.held, trace.orders,
             )
         }

@@ -45,10 +45,13 @@ pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
     }
     for (rank, epoch, it) in found.iter().filter(|(_, _, it)| it.is_acting) {
         let held: Vec<String> = it.last_held.iter().map(u16::to_string).collect();
-        let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
+        let held = match held.len() {
+            0 => "no section held".to_owned(),
+            _ => format!("sections {} held", held.join(", ")),
+        };
         text.push_str(&format!(
-            "node {rank} manages in term {epoch}: {} evaluations, {} orders; at the last, sections \
-             that held: {held}; {} steps\n",
+            "node {rank} manages in term {epoch}: {} evaluations, {} orders; in the last, {held}, \
+             {} steps\n",
             it.evaluations, it.orders, it.last_steps
         ));
     }

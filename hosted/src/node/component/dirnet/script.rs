@@ -48,6 +48,27 @@ pub(super) struct Script {
     orders: u64,
 }
 
+/// What an evaluation has come to.
+#[derive(Default)]
+struct Evaluated {
+    /// What it did not order, for people.
+    lost: Vec<String>,
+    /// Orders about anything but tasks.
+    others: Vec<Placed>,
+    tasks: Vec<TaskOrder>,
+}
+
+/// What an evaluation did not order, and why.
+fn lost_orders(trace: &Trace) -> Vec<String> {
+    let lost = [
+        (trace.faults, "sections ended without orders by an overflow or a division by zero"),
+        (trace.refused, "orders about this node refused, for it manages"),
+        (trace.dropped, "lists behind a PAUSE dropped, for too many wait"),
+    ];
+    let lost = lost.into_iter().filter(|(count, _)| *count > 0);
+    lost.map(|(count, what)| format!("{count} {what}")).collect()
+}
+
 impl Script {
     /// The script of `cluster`, if it has one.
     pub(super) fn new(cluster: &Cluster, me: Rank) -> Result<Option<Self>, NodeError> {
@@ -102,13 +123,14 @@ impl Script {
         alpha_after(&self.program()?, own, (self.me, place), times)
     }
 
-    /// Evaluates, if there is news: returns the orders that are due.
-    fn evaluate(&mut self, machine: &Machine, now: Instant) -> (Vec<Placed>, Vec<TaskOrder>) {
+    /// Evaluates, if there is news: returns the orders that are due, and what was not ordered.
+    fn evaluate(&mut self, machine: &Machine, now: Instant) -> Evaluated {
         let member = &mut self.member;
         if !member.is_due(machine, now) {
-            return (Vec::new(), Vec::new());
+            return Evaluated::default();
         }
-        let Ok(program) = verify(&self.image, &ANY) else { return (Vec::new(), Vec::new()) };
+        let Ok(program) = verify(&self.image, &ANY) else { return Evaluated::default() };
+        let mut lost = Vec::new();
         match member.evaluate(&program, machine, now) {
             Ok(Some(trace)) => {
                 if self.traces.back().is_none_or(|last| last.term != trace.term) {
@@ -117,13 +139,15 @@ impl Script {
                 if self.traces.len() == TRACES {
                     self.traces.pop_front();
                 }
+                lost = lost_orders(&trace);
                 self.traces.push_back(trace);
             }
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the recovery script is not evaluated"),
         }
         let others = std::iter::from_fn(|| member.poll_order()).collect();
-        (others, std::iter::from_fn(|| member.poll_task_order(machine, now)).collect())
+        let tasks = std::iter::from_fn(|| member.poll_task_order(machine, now)).collect();
+        Evaluated { lost, others, tasks }
     }
 
     /// The line of the script that gave an order, if the image says so.
@@ -185,7 +209,10 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         let Some(script) = &mut self.script else { return Ok(()) };
-        let (others, tasks) = script.evaluate(&self.machine, Instant(now_ns));
+        let Evaluated { lost, others, tasks } = script.evaluate(&self.machine, Instant(now_ns));
+        for words in lost {
+            self.note_script(now_ns, self.machine.me(), &words);
+        }
         for placed in others {
             self.carry_other(now_ns, &placed);
             self.drain(now_ns, ground)?;
