@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::client::{Client, ClientError};
 use crate::explain::{Code, Explain};
-pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteResult};
+pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteDenied, VoteResult};
 pub use crate::node::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 /// How long the node may take to accept a connection.
