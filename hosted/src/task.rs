@@ -59,7 +59,7 @@ impl Explain for TaskCallError {
         match self {
             Self::NotGuarded { .. } => {
                 "name the program as a [[task]] in the cluster file, or say for whom you speak: \
-                 `weft report --task T --node N`"
+                 `--task T --node N`"
                     .to_owned()
             }
             Self::Client(error) => error.cure(),
