@@ -5,8 +5,9 @@
 //!   node 0 ─┐ every line of the input, numbered and hashed, round after round
 //!   node 1 ─┼──────────────▶ mailbox of node 3 ──▶ collector: numbers, hashes, digests
 //!   node 2 ─┘      ▲
-//!                  └─ director: kills a task, a component, has one hang, kills the manager's node; each
-//!                     comes back, asks how far its stream came, and goes on behind that
+//!                  └─ director: kills a task, kills a component, has one hang, kills the
+//!                     manager's node; each comes back, asks how far its stream came, and goes on
+//!                     behind that
 //! ```
 //!
 //! Before that every node broadcasts to all others at once, and one of them lies:

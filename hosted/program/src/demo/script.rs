@@ -87,13 +87,19 @@ pub(super) fn order_of(entry: &Entry) -> Option<&str> {
     words.strip_prefix(ORDER).filter(|order| order.contains(" task camera,"))
 }
 
-/// Whether the task has failed, or was restarted.
+/// Whether the task has failed.
 pub(super) fn is_failure(what: &What) -> bool {
-    matches!(what, What::Task(it) if it.task == TASK && matches!(it.change, TaskStep::Failed { .. }))
+    matches!(step_of(what), Some(TaskStep::Failed { .. }))
 }
 
+/// Whether the task was started again.
 pub(super) fn is_restart(what: &What) -> bool {
-    matches!(what, What::Task(it) if it.task == TASK && it.change == TaskStep::Restarted)
+    matches!(step_of(what), Some(TaskStep::Restarted))
+}
+
+fn step_of(what: &What) -> Option<&TaskStep> {
+    let What::Task(note) = what else { return None };
+    (note.task == TASK).then_some(&note.change)
 }
 
 /// The task as its node shows it.

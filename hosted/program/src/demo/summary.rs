@@ -250,8 +250,8 @@ impl Summary {
     pub(super) fn note_script(&mut self, script: ScriptSummary) {
         let ScriptSummary { name, task, node, manager, order, orders, restarts, .. } = &script;
         let detail = format!(
-            "task {task} of node {node} failed, and {name} ordered at node {manager}: {order}; given \
-             {orders} times and obeyed {restarts} times, whoever managed"
+            "task {task} of node {node} failed, and {name} ordered at node {manager}: {order}; \
+             given {orders} times and obeyed {restarts} times, under all managers"
         );
         self.step("script", script.is_held(), detail);
         self.script = Some(script);
