@@ -47,6 +47,9 @@ FI
 pub(crate) fn tasks() -> Outcome {
     let mut member = Member::join()?;
     meet(&mut member)?;
+    // A round waits for no version whose node is not a member yet.
+    let has_both = |it: &mut Member| it.view()?.incarnation(Rank(1)).map(drop);
+    member.wait_until(PATIENCE, has_both)?.ok_or("node 1 is not admitted")?;
     if member.rank() == Rank(1) { votes_second(member) } else { votes_first(&mut member) }
 }
 
