@@ -67,6 +67,7 @@ mod group;
 mod handle;
 mod refused;
 mod shared;
+mod tasks;
 mod tensors;
 mod working;
 
@@ -87,7 +88,10 @@ pub use weft_core::rendezvous::{
     BadKey, BadShape, Dtype, Expect, OfferId, Received, RequestId, Shape, UnknownRequest,
 };
 
-pub use crate::node::{BroadcastError, Event, JoinError, PutError, TensorError, Verdict};
+pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteDenied, VoteResult};
+pub use crate::node::{
+    BroadcastError, Event, JoinError, PutError, TaskRefused, TensorError, Verdict,
+};
 pub use crate::tensor::{Element, SealedTensor, Tensor, TensorName, TensorView, ViewError};
 
 use crate::clock::Deadline;
@@ -106,8 +110,6 @@ pub use crate::node::PROGRAM_STOP_TIMEOUT as STOP_TIMEOUT;
 /// It is bound to the thread that polls it.
 pub struct Member {
     component: Box<Component>,
-    /// What ended the passes during a step; the next poll returns it.
-    failed: Option<NodeError>,
 }
 
 impl std::fmt::Debug for Member {
@@ -135,7 +137,7 @@ impl Member {
     /// # Errors
     /// [`JoinError`].
     pub fn join_within(timeout: Duration) -> Result<Self, JoinError> {
-        let mut member = Self { component: Box::new(Component::join()?), failed: None };
+        let mut member = Self { component: Box::new(Component::join()?) };
         let deadline = Deadline::after(timeout);
         while !member.component.is_admitted() {
             if member.is_stopping() {
@@ -228,8 +230,7 @@ impl Member {
     /// # Errors
     /// [`MemberError`]: end the program.
     pub fn poll(&mut self) -> Result<bool, MemberError> {
-        let failed = self.failed.take();
-        let polled = failed.map_or_else(|| self.component.pass(), Err);
+        let polled = self.component.pass();
         self.judge(polled)
     }
 
@@ -240,8 +241,7 @@ impl Member {
     /// # Errors
     /// [`MemberError`]: end the program.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, MemberError> {
-        let failed = self.failed.take();
-        let waited = failed.map_or_else(|| self.component.wait(timeout), Err);
+        let waited = self.component.wait(timeout);
         self.judge(waited)
     }
 

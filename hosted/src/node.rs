@@ -52,7 +52,9 @@ mod tasks;
 
 pub(crate) use changes::Changes;
 pub use changes::WatchEvent;
-pub use component::{BroadcastError, Event, GroupError, JoinError, TensorError, Verdict};
+pub use component::{
+    BroadcastError, Event, GroupError, JoinError, TaskRefused, TensorError, Verdict,
+};
 pub(crate) use component::{Component, Flow};
 pub use error::NodeError;
 pub use fabric::{NodeFabric, VerbsError, VerbsPort};

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::client::{Client, ClientError};
 use crate::explain::{Code, Explain};
-pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteResult};
+pub use crate::node::control::{TaskNotice, TaskNotices, Vote, VoteDenied, VoteResult};
 pub use crate::node::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 
 /// How long the node may take to accept a connection.
@@ -59,7 +59,7 @@ impl Explain for TaskCallError {
         match self {
             Self::NotGuarded { .. } => {
                 "name the program as a [[task]] in the cluster file, or say for whom you speak: \
-                 `weft report --task T --node N`"
+                 `--task T --node N`"
                     .to_owned()
             }
             Self::Client(error) => error.cure(),

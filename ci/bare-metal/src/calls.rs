@@ -16,12 +16,14 @@ use weft_core::wire::slot::{HEADER_LEN, Header, SlotError, Stamp};
 use weft_core::wire::{CELL_LEN, Claim, Credit, crc32c};
 use weft_core::{lane, mailbox};
 
+use crate::voting;
+
 /// A value the optimiser knows nothing about.
 pub(crate) use core::hint::black_box as opaque;
 
 /// The calls in order, each with what it covers. This is the place where new ones go.
 const CALLS: &[fn() -> bool] =
-    &[spans, peer_sets, slots, cells, layouts, mailbox_configs, lane_configs];
+    &[spans, peer_sets, slots, cells, layouts, mailbox_configs, lane_configs, voting::is_right];
 
 /// Makes every call; 0 when all are as expected, else the place of the first that is not, from 1.
 pub(crate) fn run() -> u8 {

@@ -3,7 +3,9 @@
 //! ```text
 //!   calls.rs ──► weft-core      what meets foreign input, on inputs the optimiser cannot see
 //!   machines.rs                 four endpoints at work (feature `machines`)
-//!   script.rs                   a recovery script, verified and evaluated (the same feature)
+//!   voting.rs                   an image, verified, and a round of votes, which meet what users
+//!                               and peers write
+//!   script.rs                   a recovery script, evaluated (feature `machines`)
 //!   mistakes.rs                 one wrong call per `must-fail-*` feature, to prove the gate bites
 //!   ground.rs                   entry, exit, memcpy and its like, the panic handler
 //! ```
@@ -26,8 +28,9 @@ mod machines;
 mod mistakes;
 #[cfg(feature = "machines")]
 mod script;
+mod voting;
 
-/// The exit status if an evaluation goes wrong; the machines have those below.
+/// The exit status if an evaluation or a vote goes wrong; the machines have those below.
 #[cfg(feature = "machines")]
 const SCRIPT_FAILED: u8 = 200;
 
@@ -35,7 +38,7 @@ const SCRIPT_FAILED: u8 = 200;
 fn run() -> u8 {
     mistakes::make();
     #[cfg(feature = "machines")]
-    return if script::is_right() { machines::run() } else { SCRIPT_FAILED };
+    return if script::is_right() && voting::is_right() { machines::run() } else { SCRIPT_FAILED };
     #[cfg(not(feature = "machines"))]
     calls::run()
 }

@@ -5,9 +5,11 @@ use core::hint::black_box as opaque;
 use weft_core::ids::Term;
 use weft_core::recovery::{
     Depth, Expected, Header, Instruction, Kind, Order, Picture, Progress, Rint, Role, Status,
-    Subject, Target, Verb, Word, seal, verify,
+    Subject, Target, Verb, Word, verify,
 };
 use weft_core::time::Instant;
+
+use crate::voting::sealed;
 
 /// `IF [ FAULTY T* ] THEN RESTART @1 FI`, for one node and its task 3.
 const SCRIPT: [Instruction; 8] = [
@@ -23,25 +25,11 @@ const SCRIPT: [Instruction; 8] = [
 const POOL: &[u8] = b"\x06camera";
 const LEN: usize = Header::LEN + SCRIPT.len() * Word::LEN + POOL.len();
 
-fn image() -> [u8; LEN] {
-    let (words, pool_len) = (SCRIPT.len() as u16, POOL.len() as u16);
-    let header = Header { words, tasks: 1, nodes: 1, pool_len, ..Header::default() };
-    let mut image = [0; LEN];
-    let (head, rest) = image.split_at_mut(Header::LEN);
-    head.copy_from_slice(&header.to_bytes());
-    let (code, pool) = rest.split_at_mut(SCRIPT.len() * Word::LEN);
-    for (bytes, word) in code.chunks_exact_mut(Word::LEN).zip(SCRIPT) {
-        bytes.copy_from_slice(&word.encode().to_bytes());
-    }
-    pool.copy_from_slice(POOL);
-    seal(&mut image);
-    image
-}
-
 /// Whether the image is accepted and orders what it says, and a damaged one is refused.
 pub(crate) fn is_right() -> bool {
     let expected = Expected { nodes: Some(1), keeps_rules: |_| true };
-    let mut image = opaque(image());
+    let header = Header { tasks: 1, nodes: 1, ..Header::default() };
+    let mut image: [u8; LEN] = opaque(sealed(header, &SCRIPT, POOL));
     let is_ordered = verify(&image, &expected).is_ok_and(|program| {
         let mut picture = Picture::<1, 4>::default();
         picture.tasks[3].errors = 2;

@@ -119,9 +119,12 @@ impl Poll {
             .versions
             .get(version)
             .is_some_and(|(task, _)| program.place_of(*task).is_some_and(|(node, _)| node == from));
-        if is_its && let Some(ballots) = self.ballots.get_mut(usize::from(ballot.nversion)) {
-            let is_older = ballots[version].is_some_and(|it| it.round > ballot.round);
-            ballots[version] = if is_older { ballots[version] } else { Some(*ballot) };
+        let ballots = self.ballots.get_mut(usize::from(ballot.nversion));
+        let slot = ballots.and_then(|ballots| ballots.get_mut(version)).filter(|_| is_its);
+        if let Some(slot) = slot
+            && slot.is_none_or(|it| it.round <= ballot.round)
+        {
+            *slot = Some(*ballot);
         }
     }
 
@@ -231,8 +234,8 @@ impl Poll {
         now: Instant,
     ) -> Option<VoteOutcome> {
         let number = usize::from(rule.number);
-        let over = self.over[number];
-        let ballots = self.ballots[number];
+        let over = *self.over.get(number)?;
+        let ballots = *self.ballots.get(number)?;
         let rounds = ballots.iter().flatten().map(|ballot| ballot.round);
         let round = rounds.filter(|round| *round > over).min()?;
         let since = match self.open[number] {

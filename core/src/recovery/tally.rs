@@ -105,9 +105,19 @@ fn largest(ballots: &Ballots, within: u32) -> Option<u8> {
 
 /// The numbers, the smallest first.
 fn numbers(ballots: &Ballots) -> Vec<i64, VERSIONS_MAX> {
-    let numbers = ballots.iter().flatten().filter(|it| it.kind == BallotKind::Number);
-    let mut numbers: Vec<i64, VERSIONS_MAX> = numbers.map(|it| it.value).collect();
-    numbers.sort_unstable();
+    let mut numbers = Vec::<i64, VERSIONS_MAX>::new();
+    for ballot in ballots.iter().flatten().filter(|it| it.kind == BallotKind::Number) {
+        let pushed = numbers.push(ballot.value);
+        debug_assert!(pushed.is_ok(), "there is room for all versions");
+    }
+    // The sort of `core` can panic, and these are eight at most.
+    for at in (0..numbers.len()).cycle().take(numbers.len() * numbers.len()) {
+        if let Some([low, high]) = numbers.get_mut(at..at + 2)
+            && *low > *high
+        {
+            core::mem::swap(low, high);
+        }
+    }
     numbers
 }
 
@@ -132,11 +142,11 @@ fn weighted_average(numbers: &[i64]) -> Option<i64> {
         numbers.iter().map(|other| i128::from(number.abs_diff(*other) >> coarse)).sum()
     };
     let furthest = numbers.iter().map(|number| far(*number)).max()?;
-    let weight = |number: i64| ((1 + furthest) << 16) / (1 + far(number));
+    let weight = |number: i64| ((1 + furthest) << 16).checked_div(1 + far(number)).unwrap_or(0);
     let total: i128 = numbers.iter().map(|number| weight(*number)).sum();
     let offset = |number: i64| i128::from(number) - i128::from(least);
     let sum: i128 = numbers.iter().map(|number| weight(*number) * offset(*number)).sum();
-    i64::try_from(i128::from(least) + sum / total).ok()
+    i64::try_from(i128::from(least) + sum.checked_div(total)?).ok()
 }
 
 #[cfg(test)]

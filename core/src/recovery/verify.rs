@@ -109,7 +109,7 @@ impl<'a> Declarations<'a> {
         match declared {
             Instruction::Role { node, role } => {
                 require(node < self.program.code.header().nodes, Reason::Limit)?;
-                let slot = &mut self.program.roles[usize::from(node)];
+                let slot = self.program.roles.get_mut(usize::from(node)).ok_or(Reason::Limit)?;
                 require(slot.replace(role).is_none(), Reason::Twice)
             }
             Instruction::Fallback(fallback) => {
@@ -132,7 +132,8 @@ impl<'a> Declarations<'a> {
             Instruction::Member { group, task } => {
                 require(self.program.group_ids.contains(group), Reason::Undeclared)?;
                 self.known(task)?;
-                let members = &mut self.program.groups[usize::from(group)];
+                let members = self.program.groups.get_mut(usize::from(group));
+                let members = members.ok_or(Reason::Undeclared)?;
                 require(!members.contains(task), Reason::Twice)?;
                 members.insert(task);
                 Ok(())
@@ -235,7 +236,8 @@ impl<'a> Declarations<'a> {
         let program = self.program;
         let header = *program.code.header();
         require(self.awaits_period.is_none(), Reason::NoAlpha)?;
-        let (given, rest) = program.roles.split_at(usize::from(header.nodes));
+        let split = program.roles.split_at_checked(usize::from(header.nodes));
+        let (given, rest) = split.ok_or(Reason::Limit)?;
         let managers = given.iter().filter(|role| **role == Some(Role::Manager)).count();
         let all_given = given.iter().all(Option::is_some) && rest.iter().all(Option::is_none);
         require(managers == 1 && all_given, Reason::Roles)?;

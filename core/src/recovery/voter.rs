@@ -199,7 +199,8 @@ impl Voter {
             Some(before) if before.round == round => return Err(VoteRefused::VotedAlready),
             _ if round <= last => return Err(VoteRefused::RoundOver { last }),
             Some(Ballot { round: open, .. }) if open > round => {
-                return Err(VoteRefused::RoundOver { last: open });
+                // It has gone on to a later one, which is open yet.
+                return Err(VoteRefused::RoundOver { last: open - 1 });
             }
             Some(Ballot { round: open, .. }) if open > last => {
                 return Err(VoteRefused::RoundOpen { open });

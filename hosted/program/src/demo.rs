@@ -5,13 +5,15 @@
 //!   node 0 ─┐ every line of the input, numbered and hashed, round after round
 //!   node 1 ─┼──────────────▶ mailbox of node 3 ──▶ collector: numbers, hashes, digests
 //!   node 2 ─┘      ▲
-//!                  └─ director: kills a component, has one hang, kills the manager's node; each
-//!                     comes back, asks how far its stream came, and goes on behind that
+//!                  └─ director: kills a task, kills a component, has one hang, kills the
+//!                     manager's node; each comes back, asks how far its stream came, and goes on
+//!                     behind that
 //! ```
 //!
 //! Before that every node broadcasts to all others at once, and one of them lies:
 //! `demo/broadcast.rs`. The manager's node dies while it forwards a broadcast along a tree:
-//! `demo/tree.rs`. What is done to the nodes, and what must come of it: `demo/act.rs`.
+//! `demo/tree.rs`. A task fails, and a recovery script has it restarted, once under all managers:
+//! `demo/script.rs`. What is done to the nodes, and what must come of it: `demo/act.rs`.
 //!
 //! The nodes are real processes, started by [`Launched`]; the streams, the director and the
 //! collector are clients of theirs. Every figure in the [`Summary`] is counted, none is assumed: a
@@ -26,6 +28,7 @@ mod drawing;
 mod frame;
 mod input;
 mod nodes;
+mod script;
 mod stream;
 mod summary;
 mod timeline;
@@ -40,6 +43,7 @@ use std::time::Duration;
 
 pub use act::{Milestone, Survivor};
 pub use input::{Input, InputError};
+pub use script::{SCRIPT, ScriptSummary};
 pub use summary::{Step, StreamSummary, Summary};
 pub use timeline::{Kind, Moment, Recovery};
 pub use tree::{TreeReceived, TreeSummary};
@@ -155,6 +159,7 @@ pub fn cluster() -> Cluster {
     let name = name.parse::<ClusterName>().unwrap_or_default();
     let mut cluster = Cluster { name, nodes: NODES, ..Cluster::default() };
     cluster.group.count = 1;
+    cluster.tasks = script::tasks();
     let mut parts = cluster.dirnet.parts(NODES);
     parts[usize::from(COLLECTOR)] = Part::Agent;
     cluster.dirnet.roles = Some(parts);
@@ -208,10 +213,11 @@ impl Story {
             progress(traffic.survived() as u64, traffic.arrived());
         })?;
         let ends = streams.into_iter().map(join).collect::<Result<Vec<StreamEnd>, _>>()?;
-        let acts: Vec<Act> = join(director)?;
+        let (acts, script): (Vec<Act>, ScriptSummary) = join(director)?;
         for act in &acts {
             summary.note_recovery(act, Recovery::new(act, &collector.flow, began_ns));
         }
+        summary.note_script(script);
         summary.note_survivors(&acts);
         if self.nodes.cluster().group.count > 0 {
             summary.note_tree(acts.into_iter().find_map(|act| act.tree));

@@ -64,7 +64,8 @@ impl Member {
             Ok((done, passing.join()))
         })?;
         match passed {
-            Ok(passed) => self.failed = passed.err(),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.component.fail(error),
             Err(panic) => std::panic::resume_unwind(panic),
         }
         Ok(done)

@@ -23,6 +23,7 @@ mod leavers;
 mod messages;
 mod naming;
 pub(super) mod overseer;
+mod own_tasks;
 mod pairs;
 mod removals;
 mod rendezvous;
@@ -39,6 +40,7 @@ pub use events::{Event, Verdict};
 pub use groups::GroupError;
 pub use join::JoinError;
 pub use messages::BroadcastError;
+pub use own_tasks::TaskRefused;
 pub use rendezvous::TensorError;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -76,6 +78,7 @@ use idle_backoff::IdleBackoff;
 use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
 use naming::Naming;
+use own_tasks::OwnTasks;
 use removals::Removals;
 use signing::KeyBook;
 use tensor_clients::TensorClients;
@@ -170,6 +173,9 @@ pub(crate) struct Component {
     idle_backoff: IdleBackoff,
     forgeries: Forgeries,
     naming: Naming,
+    own_tasks: OwnTasks,
+    /// What has ended it between two passes; the next one returns it.
+    failed: Option<NodeError>,
 }
 
 /// What a pass of the loop came to.
@@ -266,6 +272,8 @@ impl Component {
             idle_backoff: IdleBackoff::new(cluster.fabric, now_ns()),
             forgeries: Forgeries::default(),
             naming: Naming::default(),
+            own_tasks: OwnTasks::new(&cluster, me.0),
+            failed: None,
             cluster,
         })
     }
@@ -313,6 +321,9 @@ impl Component {
 
     /// One pass of the loop over all inputs and deadlines.
     pub(crate) fn pass(&mut self) -> Result<Flow, NodeError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let now_ns = now_ns();
         if self.faults.is_hung(now_ns) {
             return Ok(Flow::Idle);
@@ -542,20 +553,13 @@ impl Component {
                 self.handle_handed_over(fetch, refused, fds);
             }
             ToComponent::Left { client } => self.forget(client)?,
+            ToComponent::Notices { task, notices } => self.own_tasks.handle_notices(task, notices),
             ToComponent::Stop => {
                 self.stopping = true;
                 self.events.push(Event::Stop);
             }
         }
         Ok(Flow::Progress)
-    }
-
-    /// Enters the DIR net, once.
-    fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
-        let Some(entry) = self.entry.take() else { return Ok(()) };
-        self.dirnet = Some(DirNet::enter(&self.cluster, self.identity, entry, now_ns)?);
-        // Its first frames go out before it handles any.
-        self.step_dirnet(&[], now_ns).map(drop)
     }
 
     /// Steps the DIR net with `frames` and the time; whether it had any effect.

@@ -29,8 +29,8 @@ pub(super) use outgoing::{Outgoing, SendError};
 use super::abort_markers::AbortMarker;
 use super::chronicle::Entry;
 use super::control::{
-    ConflictStatus, HeldProof, Outcome, Payload, TaskFault, TaskNotice, TensorKey, TensorRefused,
-    ViewStatus, Want,
+    ConflictStatus, HeldProof, Outcome, Payload, TaskFault, TaskNotice, TaskNotices, TensorKey,
+    TensorRefused, ViewStatus, Want,
 };
 use super::places::Places;
 use crate::bootstrap::PairEnd;
@@ -95,6 +95,7 @@ impl Classed for ToComponent {
             | Self::Parted { .. }
             | Self::Script { .. }
             | Self::HandedOver { .. }
+            | Self::Notices { .. }
             | Self::Stop => Class::Control,
         }
     }
@@ -259,6 +260,8 @@ pub(super) enum ToComponent {
     /// A client has left: what it holds goes back, what it waits for is dropped; answered by
     /// [`FromComponent::Forgotten`].
     Left { client: u64 },
+    /// The notices for a task that [`FromComponent::AwaitNotices`] asked for; at least one.
+    Notices { task: u8, notices: TaskNotices },
     /// Shut down cleanly.
     Stop,
 }
@@ -320,6 +323,11 @@ pub(super) enum FromComponent {
         faults: Vec<(u8, TaskFault)>,
         notices: Vec<(u8, TaskNotice)>,
     },
+    /// By order of the program: this task of the node is in this phase, if it runs.
+    Phase { task: u8, phase: u8 },
+    /// The program asks for the notices for this task after number `seen`, as soon as there is one;
+    /// answered by [`ToComponent::Notices`].
+    AwaitNotices { task: u8, seen: u64 },
     /// By order of the recovery script, which this component evaluates as the manager: run this
     /// program of `[recovery.calls]`.
     Call { name: String, args: Vec<i32>, epoch: u32, evaluation: u32 },

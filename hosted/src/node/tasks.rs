@@ -468,6 +468,7 @@ impl Tasks {
         self.owed.forget_sent();
         for guarded in &mut self.guarded {
             guarded.record.forget_told();
+            guarded.notices.forget_awaited();
         }
     }
 

@@ -1,8 +1,8 @@
 //! Four endpoints on a Cortex-M4: no operating system, no allocator, no clock, no 64-bit atomics.
 //!
 //! ```text
-//!   reset ──▶ main ──▶ script::is_right ──▶ machines::run ──▶ exit status of the emulator
-//!                      a recovery script    rounds of mailbox and lane messages
+//!   reset ──▶ main ──▶ script::is_right ──▶ voting::is_right ──▶ machines::run ──▶ exit status
+//!                      a recovery script    a round of votes     messages, by mailbox and lane
 //! ```
 //!
 //! The machines are those of the link gate one folder up; here they are not only linked but run,
@@ -22,6 +22,8 @@ use cortex_m_semihosting::hprintln;
 mod machines;
 #[path = "../../src/script.rs"]
 mod script;
+#[path = "../../src/voting.rs"]
+mod voting;
 
 #[entry]
 fn main() -> ! {
@@ -29,11 +31,15 @@ fn main() -> ! {
         hprintln!("the recovery script went wrong");
         exit(EXIT_FAILURE)
     }
+    if !voting::is_right() {
+        hprintln!("the votes went wrong");
+        exit(EXIT_FAILURE)
+    }
     let round = machines::run();
     assert!(!cfg!(feature = "must-fail-panic"), "planted");
     if round == 0 {
         hprintln!(
-            "a script, and {} rounds of messages among {} endpoints",
+            "a script, a vote, and {} rounds of messages among {} endpoints",
             machines::ROUNDS,
             machines::PEERS
         );

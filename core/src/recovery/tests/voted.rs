@@ -171,7 +171,7 @@ fn rl10_ballots_that_cannot_count_are_refused_and_the_first_stands() {
         assert_eq!(cluster.cast(0, 3, 1), Ok(()), "a repetition");
         assert_eq!(cluster.cast(0, 3, 2), Err(VoteRefused::VotedAlready));
         assert_eq!(cluster.cast(0, 4, 1), Err(VoteRefused::RoundOpen { open: 3 }));
-        assert_eq!(cluster.cast(0, 2, 1), Err(VoteRefused::RoundOver { last: 3 }));
+        assert_eq!(cluster.cast(0, 2, 1), Err(VoteRefused::RoundOver { last: 2 }));
         let voting = &mut cluster.nodes[0];
         let digest = (BallotKind::Digest, 1);
         assert_eq!(voting.cast(cluster.program, 5, 4, digest), Err(VoteRefused::NumbersOnly));

@@ -11,6 +11,7 @@ use super::draft::Draft;
 use super::fabric_choice::FabricChoice;
 use super::failure::{Failure, lacking};
 use super::output::Output;
+use super::rl;
 use crate::demo::{self, Input, Shown};
 use crate::doctor;
 use weft::cluster::FabricKind;
@@ -45,6 +46,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         // Without the tree broadcast: no test shows groups over devices.
         cluster.group.count = 0;
     }
+    cluster.recovery.image = Some(rl::image_of(&cluster, demo::SCRIPT)?);
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

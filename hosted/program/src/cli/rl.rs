@@ -162,6 +162,14 @@ fn translate_file(file: &Path, cluster: Option<&Surroundings>) -> Result<Transla
     Ok(weft_rl::translate(&name, &text, cluster, &mut reader))
 }
 
+/// The image of a script of the program itself, by its name and its text.
+pub(super) fn image_of(cluster: &Cluster, (name, text): (&str, &str)) -> Result<Vec<u8>, Failure> {
+    let mut reader = |path: &str, _: &str| Err(format!("{path}: it includes no other"));
+    let translation = weft_rl::translate(name, text, Some(&surroundings(cluster)), &mut reader);
+    let refused = || Failure::of(Code::Internal, translation.render(), "report it");
+    translation.image.clone().ok_or_else(refused)
+}
+
 /// Translates the script that a cluster file names, if it does: `cluster` has the image from then
 /// on, and the roles and the timing that the script gives.
 pub(super) fn install(

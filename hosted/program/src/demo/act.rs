@@ -1,6 +1,7 @@
 //! An act of the story: what was done to a node, and what the records say came of it.
 //!
 //! ```text
+//!   task   a task is killed (kill -9): the recovery script has it restarted
 //!   kill   a component is killed (kill -9): its I'm-Alive Task raises the alarm, a clone follows
 //!   hang   a component stops making progress: only its I'm-Alive Task can detect it
 //!   node   the manager's node dies as a whole: a backup takes over with the next term, the node
@@ -14,7 +15,7 @@ use weft_core::dirnet::{Alarm, Verdict};
 
 use super::traffic::Flow;
 use super::tree::TreeSummary;
-use super::{COLLECTOR, NODES};
+use super::{COLLECTOR, NODES, script};
 use weft::node::chronicle::{Entry, What};
 use weft::node::control::{DirNetStatus, NodeStatus};
 
@@ -25,6 +26,7 @@ const STALL_MS: u64 = 250;
 /// What is done to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strike {
+    Task,
     Kill,
     Hang,
     Node,
@@ -32,10 +34,11 @@ pub(super) enum Strike {
 
 impl Strike {
     /// The story.
-    pub(super) const ALL: [Self; 3] = [Self::Kill, Self::Hang, Self::Node];
+    pub(super) const ALL: [Self; 4] = [Self::Task, Self::Kill, Self::Hang, Self::Node];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
+            Self::Task => "task",
             Self::Kill => "kill",
             Self::Hang => "hang",
             Self::Node => "node",
@@ -44,6 +47,7 @@ impl Strike {
 
     pub(super) const fn words(self) -> &'static str {
         match self {
+            Self::Task => "its task camera is killed (kill -9)",
             Self::Kill => "its component is killed (kill -9)",
             Self::Hang => "its component stops making progress",
             Self::Node => "the manager's node dies, with all below it",
@@ -119,16 +123,24 @@ impl Act {
             name,
             after_us: at_ns.map(|at_ns| at_ns.saturating_sub(self.at_ns) / 1_000),
         };
+        if self.strike == Strike::Task {
+            let ordered = self.entries.iter().find(|it| script::order_of(it).is_some());
+            return vec![
+                milestone("failed", self.first_of(script::is_failure)),
+                milestone("ordered", ordered.map(|entry| entry.at_ns)),
+                milestone("restarted", self.first_of(script::is_restart)),
+            ];
+        }
         let found = match self.strike {
             Strike::Kill => milestone("alarm", self.first_of(|it| it.is_alarm(Alarm::Ended))),
             Strike::Hang => milestone("alarm", self.first_of(|it| it.is_alarm(Alarm::NoProgress))),
-            Strike::Node => {
+            Strike::Task | Strike::Node => {
                 milestone("suspected", self.first_of(|it| matches!(it, What::Suspected)))
             }
         };
         let down = match self.strike {
             Strike::Kill | Strike::Hang => Verdict::AgentDown,
-            Strike::Node => Verdict::NodeDown,
+            Strike::Task | Strike::Node => Verdict::NodeDown,
         };
         let mut all = vec![found];
         if self.strike == Strike::Node {
@@ -182,9 +194,10 @@ impl Act {
         let (before, after) = (&self.before, &self.after);
         let is_another_supervisor = before.supervisor_pid != after.supervisor_pid;
         let is_later = after.incarnation > before.incarnation;
-        is_later
+        let is_as_due = is_later || self.strike == Strike::Task;
+        is_as_due
             && match self.strike {
-                Strike::Kill | Strike::Hang => !is_another_supervisor,
+                Strike::Task | Strike::Kill | Strike::Hang => !is_another_supervisor,
                 Strike::Node => {
                     let next_reign = after.epoch > before.epoch && after.manager != self.node;
                     is_another_supervisor && before.manager == self.node && next_reign

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, kill_process};
 use weft_core::dirnet::Verdict;
 
 use super::act::{Act, Standing, Strike};
 use super::nodes::Nodes;
+use super::script::{self, ScriptSummary};
 use super::traffic::Traffic;
 use super::tree::TreeBroadcast;
 use super::{COLLECTOR, DemoError};
@@ -30,8 +32,9 @@ pub(super) struct Director {
 }
 
 impl Director {
-    /// Strikes, one strike after another, while the streams flow.
-    pub(super) fn direct(&self) -> Result<Vec<Act>, DemoError> {
+    /// Strikes, one strike after another, while the streams flow; and what the recovery script has
+    /// done by then.
+    pub(super) fn direct(&self) -> Result<(Vec<Act>, ScriptSummary), DemoError> {
         let streams: Vec<u16> = self.nodes.ranks().filter(|rank| *rank != COLLECTOR).collect();
         self.traffic.await_more(&self.nodes, &streams)?;
         let mut acts = Vec::new();
@@ -41,8 +44,42 @@ impl Director {
             self.traffic.await_more(&self.nodes, &streams)?;
             self.traffic.note_survived();
         }
+        let script = self.script(&acts)?;
         self.traffic.note_enough();
-        Ok(acts)
+        Ok((acts, script))
+    }
+
+    /// What the script did about the task, under all managers of the story.
+    fn script(&self, acts: &[Act]) -> Result<ScriptSummary, DemoError> {
+        let act = acts.iter().find(|act| act.strike == Strike::Task);
+        let entries = act.map_or(&[][..], |act| &act.entries);
+        let after_ns = entries.last().map_or(0, |entry| entry.at_ns);
+        let later = self.nodes.noted_after(after_ns);
+        let status = self.nodes.connect(script::GUARD)?.status()?;
+        let none = || DemoError::Stopped("the task is gone".to_owned());
+        let status = script::status_of(&status).ok_or_else(none)?;
+        Ok(ScriptSummary::new(entries, &later, status))
+    }
+
+    /// Kills the task, and waits until it was ordered to run again and does.
+    fn strike_task(&self, client: &mut Client, before: Standing) -> Result<Act, DemoError> {
+        let status = client.status()?;
+        let pid = script::status_of(&status).and_then(|task| Pid::from_raw(task.pid?));
+        let none = || DemoError::Stopped("the task does not run".to_owned());
+        let (pid, at_ns) = (pid.ok_or_else(none)?, now_ns());
+        let killed = kill_process(pid, Signal::KILL);
+        killed.map_err(|error| DemoError::Stopped(format!("kill of process {pid:?}: {error}")))?;
+        let entries = self.nodes.await_that("a task that failed is not restarted", || {
+            let entries = self.nodes.noted_after(at_ns);
+            let has_order = entries.iter().any(|it| script::order_of(it).is_some());
+            let is_restarted = entries.iter().any(|it| script::is_restart(&it.what));
+            (has_order && is_restarted).then_some(entries)
+        })?;
+        let back = entries.iter().find(|it| script::is_restart(&it.what));
+        let back_ns = back.map_or(at_ns, |entry| entry.at_ns);
+        let after = Standing::new(&client.status()?, &self.nodes.await_manager()?);
+        let (strike, node) = (Strike::Task, client.rank());
+        Ok(Act { strike, node, at_ns, back_ns, before, after, entries, tree: None })
     }
 
     fn strike(&self, strike: Strike) -> Result<Act, DemoError> {
@@ -56,6 +93,7 @@ impl Director {
         let tree = is_forwarder.then(begin).transpose()?;
         let at_ns = now_ns();
         match strike {
+            Strike::Task => return self.strike_task(&mut client, before),
             Strike::Kill => client.kill(),
             Strike::Hang => client.inject(Fault::Hang),
             Strike::Node => client.kill_node(),
@@ -74,6 +112,7 @@ impl Director {
     fn aim(&self, strike: Strike) -> Option<(Client, Standing)> {
         let net = self.nodes.agreed()?;
         let node = match strike {
+            Strike::Task => script::GUARD,
             Strike::Kill => KILLED,
             Strike::Hang => HUNG,
             Strike::Node => net.manager,
@@ -81,7 +120,8 @@ impl Director {
         let mut client = self.nodes.connect(node).ok()?;
         let status = client.status().ok()?;
         let is_member = status.dirnet.as_ref().is_some_and(DirNetStatus::is_member);
-        is_member.then(|| (client, Standing::new(&status, &net)))
+        let is_running = script::status_of(&status).is_none_or(|task| task.pid.is_some());
+        (is_member && is_running).then(|| (client, Standing::new(&status, &net)))
     }
 
     /// Waits until a manager has noted that `node` is a member again; what was noted by then.

@@ -11,6 +11,7 @@ use super::Input;
 use super::act::Act;
 use super::broadcast::Broadcasts;
 use super::collector::{Collector, Received};
+use super::script::ScriptSummary;
 use super::stream::StreamEnd;
 use super::timeline::{Ms, Recovery};
 use super::tree::{TreeReceived, TreeSummary};
@@ -53,6 +54,8 @@ pub struct Summary {
     pub recoveries: Vec<Recovery>,
     /// The broadcast along a tree that lost its forwarder.
     pub tree: Option<TreeSummary>,
+    /// What the recovery script did about a task that failed.
+    pub script: Option<ScriptSummary>,
     /// Each sender's stream.
     pub streams: Vec<StreamSummary>,
 }
@@ -113,6 +116,7 @@ impl Summary {
             conflicts: 0,
             recoveries: Vec::new(),
             tree: None,
+            script: None,
             streams: Vec::new(),
         }
     }
@@ -240,6 +244,17 @@ impl Summary {
         );
         self.step("tree", tree.is_held(), detail);
         self.tree = Some(tree);
+    }
+
+    /// Whether the order that the recovery script gave was obeyed once.
+    pub(super) fn note_script(&mut self, script: ScriptSummary) {
+        let ScriptSummary { name, task, node, manager, order, orders, restarts, .. } = &script;
+        let detail = format!(
+            "task {task} of node {node} failed, and {name} ordered at node {manager}: {order}; \
+             given {orders} times and obeyed {restarts} times, under all managers"
+        );
+        self.step("script", script.is_held(), detail);
+        self.script = Some(script);
     }
 
     pub(super) fn note_broadcasts(&mut self, shown: &Broadcasts) {

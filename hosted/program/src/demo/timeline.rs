@@ -5,10 +5,10 @@ use std::fmt;
 use serde::Serialize;
 use weft_core::dirnet::Verdict;
 
-use super::act::{Act, Milestone, Survivor};
+use super::act::{Act, Milestone, Strike, Survivor};
 use super::traffic::Flow;
 use super::tree::TreeSummary;
-use weft::node::chronicle::{Entry, What};
+use weft::node::chronicle::{Entry, TaskNote, TaskStep, What};
 
 /// One moment of an act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +44,7 @@ pub enum Kind {
 /// How the cluster recovered from one blow.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovery {
-    /// As `weft inject` names it: `kill`, `hang` or `node`.
+    /// As `weft inject` names it: `kill`, `hang` or `node`; or `task`.
     pub name: &'static str,
     /// What that is.
     pub words: &'static str,
@@ -73,7 +73,8 @@ impl Moment {
             What::Late { .. } => return None,
             // The fault itself is shown already.
             What::Injected { .. } => return None,
-            What::Alarm { .. }
+            What::Task(TaskNote { change: TaskStep::Failed { .. }, .. })
+            | What::Alarm { .. }
             | What::HungEarly { .. }
             | What::Gone
             | What::Suspected
@@ -127,12 +128,18 @@ impl Recovery {
             observer: None,
             node: act.node,
             kind: Kind::Blow,
-            what: format!("weft inject {} {}", act.strike.name(), act.node),
+            what: match act.strike {
+                Strike::Task => "kill -9 of task camera".to_owned(),
+                strike => format!("weft inject {} {}", strike.name(), act.node),
+            },
         };
         let back = Moment {
             after_us: act.away_us(),
             kind: Kind::Return,
-            what: format!("component {} is greeted by all", act.after.incarnation),
+            what: match act.strike {
+                Strike::Task => "task camera runs again".to_owned(),
+                _ => format!("component {} is greeted by all", act.after.incarnation),
+            },
             ..blow.clone()
         };
         let resumed = act.tree.as_ref().and_then(|tree| Moment::of_tree(tree, act.at_ns));
@@ -213,7 +220,7 @@ impl fmt::Display for Recovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::act::{Standing, Strike};
+    use crate::demo::act::Standing;
 
     fn entry(at_us: u64, observer: u16, what: What) -> Entry {
         Entry { at_ns: 1_000_000_000 + at_us * 1_000, observer, node: 1, what }

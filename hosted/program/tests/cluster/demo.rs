@@ -34,6 +34,10 @@ fn an_input_of_any_length_flows_while_members_die() {
             (&12.into(), &12.into())
         );
         assert!(summary["conflicts"].as_u64().is_some_and(|count| count > 0), "{summary}");
+        let script = &summary["script"];
+        let order = script["order"].as_str().expect("an order");
+        assert!(order.starts_with("RESTART task camera, by section 1, line 9"), "{script}");
+        assert_eq!((&script["restarts"], &script["errors"]), (&1.into(), &1.into()), "{script}");
         let (tree, lost) = (&summary["tree"], &recovery(&summary, "node")["node"]);
         assert_eq!(&tree["forwarder"], lost, "{summary}");
         let survivors = tree["survivors"].as_array().expect("two survivors");
@@ -48,18 +52,22 @@ fn the_story_is_told_from_the_records_and_drawn() {
     let place = Place::new();
     let svg = place.file("story.svg", "an old story");
     let summary = demo_of(&place, 10, &format!("--svg {svg}"));
-    for name in ["kill", "hang", "node"] {
+    for name in ["task", "kill", "hang", "node"] {
         let recovery = recovery(&summary, name);
         let milestones = recovery["milestones"].as_array().expect("milestones");
         assert!(milestones.iter().all(|it| it["after_us"].is_u64()), "{recovery}");
         let incarnations = &recovery["incarnations"];
-        assert!(incarnations[1].as_u64() > incarnations[0].as_u64(), "{recovery}");
+        let has_returned = incarnations[1].as_u64() > incarnations[0].as_u64();
+        assert!(has_returned || name == "task", "{recovery}");
         let moments = recovery["moments"].as_array().expect("moments").iter();
         let said = |what: &str| {
             let mut moments = moments.clone();
             moments.any(|it| it["what"].as_str().is_some_and(|words| words.contains(what)))
         };
         let evidence = match name {
+            "task" => {
+                ["task camera failed: ended by signal 9", "recovery script: RESTART task camera"]
+            }
             "kill" => ["raises the alarm: the process ended", "component down by rule alarm-"],
             "hang" => ["raises the alarm: no progress", "component down by rule alarm-"],
             _ => ["takes over as manager", "node down by rule"],

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use weft::explain::Explain as _;
 use weft::node::control::{TaskFault, TaskNotice, TaskState, TaskStatus, Vote, VoteResult};
 use weft_core::recovery::{Header, seal};
 
 use crate::hooks::manager;
 use crate::place::{Nodes, Place, Running, eventually};
+use crate::said::Said;
 
 /// A cluster with a script of the examples, whose tasks are programs that do not end.
 fn up_with(place: &Place, script: &str, tasks: &[(&str, u16)]) -> (Running, Nodes) {
@@ -224,10 +226,10 @@ fn rl1_the_phase_that_a_task_reports_is_news_and_ends_with_its_process() {
 const VERSIONS: [(&str, u16); 4] = [("north", 0), ("actuator", 0), ("south", 1), ("east", 2)];
 
 /// The example, with rounds that wait for every version as long as it takes.
-fn up_to_vote(place: &Place) -> (Running, Nodes) {
+fn up_to_vote(place: &Place, change: impl Fn(String) -> String) -> (Running, Nodes) {
     let cluster = file(place, "voting.rl", &VERSIONS);
     let script = fs::read_to_string(place.path_of("voting.rl")).expect("the example");
-    place.file("voting.rl", script.replace("50 MS", "1000 S"));
+    place.file("voting.rl", change(script.replace("50 MS", "1000 S")));
     let (up, nodes) = place.up(&cluster);
     let runs = |(name, node): &(&str, u16)| task_called(&nodes, name, *node).pid.is_some();
     eventually("all run", || VERSIONS.iter().all(runs));
@@ -254,7 +256,7 @@ fn task_called(nodes: &Nodes, name: &str, node: u16) -> TaskStatus {
 #[test]
 fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
     let place = Place::new();
-    let (_up, nodes) = up_to_vote(&place);
+    let (_up, nodes) = up_to_vote(&place, |script| script);
     vote(&nodes, ("north", 0), 1, 41);
     place.weft("vote --task south --node 1 --round 1 --number 97 --name t").done();
     place.weft("vote --task east --node 2 --round 1 --number 43 --name t").done();
@@ -280,26 +282,60 @@ fn rl10_versions_vote_and_the_liar_is_restarted_also_under_the_next_manager() {
     assert_eq!(outcome(&nodes, 2).expect("an outcome").value, Some(Vote::Number(7)));
 }
 
+/// What the refusal of a vote tells people, and its exit status, behind the command line; `{}` is a
+/// file.
+fn refusal(place: &Place, arguments: &str) -> String {
+    let file = place.file("ballot", "what was computed");
+    let said = place.weft(&format!("vote {} --name t", arguments.replace("{}", &file)));
+    let Said { status: Some(status), out, err } = said else { panic!("{said:?}") };
+    assert_eq!(out, "", "{arguments}");
+    format!("$ weft vote {arguments}\n{}{status}\n\n", err.replace(&file, "{}"))
+}
+
 #[test]
 fn rl10_votes_that_cannot_count_are_refused_with_their_cause_and_cure() {
     let place = Place::new();
-    let (_up, nodes) = up_to_vote(&place);
+    let mut refusals = String::new();
+    let mut refuse = |arguments: &str| refusals += &refusal(&place, arguments);
+    let of_sleepers = "name = \"t\"\nnodes = 2\n[[task]]\nname = \"north\"\nnodes = [0]\n\
+                       program = \"sleep\"\nargs = [\"1000\"]\n";
+    let (up, nodes) = place.up(&place.file("t.toml", of_sleepers));
+    nodes.await_joined();
+    refuse("--task north --node 0 --round 1 --number 42");
+    place.weft("down --name t").done();
+    up.wait().done();
+
+    let (up, nodes) = up_to_vote(&place, |script| script);
     vote(&nodes, ("north", 0), 3, 41);
     vote(&nodes, ("north", 0), 3, 41);
-    for (arguments, (status, code), cause) in [
-        ("--task north --node 0 --round 3 --number 42", (17, "standing"), "voted otherwise"),
-        ("--task north --node 0 --round 2 --number 42", (17, "standing"), "round 3 is over"),
-        ("--task north --node 0 --round 4 --number 42", (26, "busy"), "round 3 has no outcome"),
-        ("--task actuator --node 0 --round 1 --number 42", (16, "task_unknown"), "has north"),
-        ("--task west --node 0 --round 1 --number 42", (16, "task_unknown"), "no task \"west\""),
-        ("--round 1 --number 42", (16, "task_unknown"), "is not a guarded task"),
-        ("--task north --node 0 --round 0 --number 42", (2, "usage"), "0 is not in 1.."),
-        ("--round 9 --file /missing", (22, "input_missing"), "cannot be read"),
+    for arguments in [
+        "--round 3 --number 42",
+        "--task north --node 0 --round 3 --number 42",
+        "--task north --node 0 --round 3 --file {}",
+        "--task north --node 0 --round 2 --number 42",
+        "--task north --node 0 --round 4 --number 42",
+        "--task north --node 0 --round 0 --number 42",
+        "--task actuator --node 0 --round 1 --number 42",
+        "--task west --node 0 --round 1 --number 42",
+        "--task north --node 3 --round 1 --number 42",
+        "--task north --node 0 --round 4 --file /missing",
+        "--task north --node 0 --round 4",
+        "--task north --round 4 --number 42",
     ] {
-        let said = place.weft(&format!("--json vote {arguments} --name t"));
-        let said = said.refused(status, code);
-        assert!(said.contains(cause), "{arguments}: {said}");
+        refuse(arguments);
     }
+    let zero = nodes.client(0).vote("north", 0, Vote::Number(42)).expect_err("no round");
+    place.weft("down --name t").done();
+    up.wait().done();
+
+    let (_up, _) = up_to_vote(&place, |script| script.replace("MAJORITY", "MEDIAN"));
+    refuse("--task north --node 0 --round 1 --file {}");
+    refusals += &format!("round 0 of a program\n{zero}\n{}\n", zero.cure());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/vote-refusals.txt");
+    if std::env::var_os("RL_BLESS").is_some() {
+        fs::write(path, &refusals).expect("the refusals are written");
+    }
+    assert_eq!(refusals, fs::read_to_string(path).expect("it is kept"));
 }
 
 /// Each error of the camera calls a program, which writes what it was called with.

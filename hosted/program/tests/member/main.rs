@@ -6,6 +6,7 @@
 //! ```
 
 mod spawned;
+mod tasks;
 mod tensors;
 mod together;
 mod working;
@@ -52,6 +53,7 @@ fn play() -> ExitCode {
         Some("waiting") => spawned::waiting(),
         Some("together") => together::together(),
         Some("tensors") => tensors::tensors(),
+        Some("tasks") => tasks::tasks(),
         Some("works") => working::works(),
         Some("overruns") => working::overruns(),
         // Filters of the test harness mean nothing here.
@@ -84,7 +86,9 @@ impl Run {
         let pair = "[[groups]]\nname = \"pair\"\nmembers = [1, 0]\n";
         let pair = if groups == 1 { pair } else { "" };
         let text = format!("nodes = 2\ngroup.count = {groups}\nrendezvous.pool_mib = {pool_mib}\n");
-        std::fs::write(&file, format!("name = \"t\"\n{text}{pair}"))?;
+        let tasks = if role == "tasks" { tasks::TASKS } else { "" };
+        std::fs::write(place.join("c.rl"), tasks::SCRIPT)?;
+        std::fs::write(&file, format!("name = \"t\"\n{text}{pair}{tasks}"))?;
         let child = Command::new(env!("CARGO_BIN_EXE_weft"))
             .arg("run")
             .arg(&file)
@@ -126,6 +130,7 @@ fn all() -> Outcome {
         ("m3_threads_share_a_member_whose_loop_has_its_own", "shared", "all taken"),
         ("gt10_members_enter_barriers_and_all_gathers", "together", "left two barriers"),
         ("rz12_tensors_are_sent_received_refused_and_cancelled", "tensors", "all tensors"),
+        ("rl10_members_vote_for_the_tasks_of_their_nodes", "tasks", "has voted"),
         ("m8_a_step_that_was_announced_is_no_hang", "works", "has worked"),
         ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),
     ] {

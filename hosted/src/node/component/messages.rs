@@ -195,6 +195,7 @@ impl Component {
                 || self.has_tensor_event()
                 || self.endpoint.has_message(Instant(self.passed_ns))
                 || self.deliverable().is_some()
+                || self.own_tasks.is_due()
                 || self.is_group_due())
     }
 }

@@ -87,13 +87,7 @@ impl Component {
                 done.map(|what| (ticket, what))
             }
             Want::Vote { task, round, vote } => {
-                // It has not entered the DIR net yet: no vote stands.
-                let mut done = Outcome::Refused(Refused::NoComponent);
-                self.with_dirnet(|dirnet, ground| {
-                    done = dirnet.handle_vote_request(now_ns, &task, (round, vote), ground)?;
-                    Ok(())
-                })?;
-                Some((ticket, done))
+                Some((ticket, self.cast_vote(&task, (round, vote), now_ns)?))
             }
             Want::Status => self.inquire(ticket, now_ns),
             Want::Await { .. }

@@ -242,6 +242,10 @@ impl Supervisor {
                 self.tasks.handle_round((nversion, round), &faults, notices, now_ns());
                 self.tasks.keep_note();
             }
+            FromComponent::Phase { task, phase } => self.tasks.handle_own_phase(task, phase),
+            FromComponent::AwaitNotices { task, seen } => {
+                self.tasks.handle_await_notices(task, seen);
+            }
             FromComponent::Call { name, args, epoch, evaluation } => {
                 self.call(&name, &args, (epoch, evaluation));
             }

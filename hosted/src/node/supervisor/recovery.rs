@@ -130,6 +130,9 @@ impl Supervisor {
 
     /// Sends the component what has changed at the tasks.
     pub(super) fn tell_changes(&mut self) {
+        for (task, notices) in self.tasks.take_awaited_notices() {
+            self.tell(&ToComponent::Notices { task, notices }, &[]);
+        }
         self.tasks.note_errors();
         let has_entered = self.component.as_ref().is_some_and(|component| component.entered);
         // The history of earlier boots is not overwritten before it is known.

@@ -20,6 +20,8 @@ pub(super) struct Notices {
     kept: VecDeque<(u64, TaskNotice)>,
     last: u64,
     dropped: u64,
+    /// The program that is the member waits for those after this one.
+    awaited: Option<u64>,
 }
 
 impl Notices {
@@ -40,6 +42,22 @@ impl Notices {
         }
         let notices = self.kept.iter().map(|(_, notice)| notice.clone()).collect();
         TaskNotices { notices, last: self.last, dropped: std::mem::take(&mut self.dropped) }
+    }
+
+    /// What the program waits for, once there is any of it.
+    fn take_awaited(&mut self) -> Option<TaskNotices> {
+        let seen = self.awaited.filter(|seen| self.has_after(*seen))?;
+        self.awaited = None;
+        Some(self.take(seen))
+    }
+
+    pub(super) const fn forget_awaited(&mut self) {
+        self.awaited = None;
+    }
+
+    /// What a task has seen of another supervisor says nothing here.
+    fn has_after(&self, seen: u64) -> bool {
+        self.kept.back().is_some_and(|(last, _)| seen > self.last || *last > seen)
     }
 }
 
@@ -66,6 +84,27 @@ impl Tasks {
     ) -> Result<TaskNotices, Refused> {
         let index = self.find(name)?;
         Ok(self.guarded[index].notices.take(seen))
+    }
+
+    /// The program that is the member reports the phase of a task.
+    pub(in crate::node) fn handle_own_phase(&mut self, index: u8, phase: u8) {
+        let Some(guarded) = self.guarded.get_mut(usize::from(index)) else { return };
+        if let Err(state) = guarded.record.handle_phase(phase) {
+            tracing::debug!(task = %guarded.task.name, phase, ?state, "it has no phase");
+        }
+    }
+
+    /// The program that is the member waits for notices for a task.
+    pub(in crate::node) fn handle_await_notices(&mut self, index: u8, seen: u64) {
+        if let Some(guarded) = self.guarded.get_mut(usize::from(index)) {
+            guarded.notices.awaited = Some(seen);
+        }
+    }
+
+    /// The notices that it waits for and that have come.
+    pub(in crate::node) fn take_awaited_notices(&mut self) -> Vec<(u8, TaskNotices)> {
+        let numbered = (0..).zip(&mut self.guarded);
+        numbered.filter_map(|(at, it)| Some((at, it.notices.take_awaited()?))).collect()
     }
 
     /// A round of an N-version task is over: its versions here are at fault or not, and tasks here

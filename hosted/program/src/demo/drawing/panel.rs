@@ -142,6 +142,9 @@ impl<'a> Panel<'a> {
     /// How the struck node fared.
     fn stretches(&self) -> Vec<Stretch> {
         let recovery = self.recovery;
+        if recovery.name == "task" {
+            return Vec::new();
+        }
         let find = |is_it: &dyn Fn(&Moment) -> bool| {
             recovery.moments.iter().find(|moment| is_it(moment)).map(|moment| moment.after_us)
         };
