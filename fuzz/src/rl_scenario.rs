@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::dirnet::Timing;
-use weft_core::recovery::{Expected, Order, Program, verify};
+use weft_core::recovery::{Expected, Order, verify};
 use weft_rl::Reader;
 use weft_rl::scenario::{Deed, SCENARIO_US_MAX, Scenario, read_scenario};
 use weft_sim::dirnet::{Happening, ScriptLab};
@@ -45,12 +45,12 @@ pub fn run(bytes: &[u8]) {
     assert!(last.unwrap_or_default() <= scenario.until_us);
     assert!(scenario.until_us <= SCENARIO_US_MAX + 1_000_000);
     if scenario.until_us <= RUN_US_MAX {
-        play(&program, &scenario);
+        play(&image, &scenario);
     }
 }
 
-fn play(program: &Program<'_>, scenario: &Scenario) {
-    let mut lab = ScriptLab::settled(program, Timing::LAN, &scenario.waiting, 0);
+fn play(image: &[u8], scenario: &Scenario) {
+    let mut lab = ScriptLab::settled(image, Timing::LAN, &scenario.waiting, 0);
     let mut deeds = scenario.deeds.iter().peekable();
     let (mut obeyed, mut outcomes) = (BTreeSet::new(), BTreeMap::new());
     while lab.now_us() < scenario.until_us {

@@ -139,7 +139,8 @@ mod tests {
     fn too_many_push_out_the_oldest_that_was_not_told() {
         let (mut owed, _) = owed(64);
         assert_eq!(reported(&mut owed).len(), WINDOW);
-        assert_eq!(owed.push(2, 64, 0), Some(2), "number 9, of the third task");
+        let late = Fresh { at_ns: 0, last_ns: None, kind: 64 };
+        assert_eq!(owed.push(2, late), Some(2), "number 9, of the third task");
         owed.forget_sent();
         let mut numbers = reported(&mut owed);
         assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
