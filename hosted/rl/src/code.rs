@@ -112,6 +112,12 @@ diagnostic_codes! {
     Metric = "RL0418",
         "A metric is a distance: `METRIC WITHIN 5`. Functions of the application cannot be \
          named.";
+    AlphaAlone = "RL0419",
+        "An alpha-count has places after the point, all other numbers have none. So it is only \
+         compared, alone on its side: `ALPHA(T3) >= 2`, `ALPHA(T3) >= 2.5`, `ALPHA(T3) > VAL(A)`.";
+    Constant = "RL0420",
+        "A constant expression that divides by zero, or goes beyond 2147483647. In a running \
+         cluster it would end the section.";
     ClusterNode = "RL0501",
         "The cluster has another number of nodes.";
     ClusterTask = "RL0502",

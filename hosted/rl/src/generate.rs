@@ -1,12 +1,13 @@
 //! The code generator: statements and tables to an image, which the verifier then sees.
 
 mod atoms;
+mod sums;
 
 use std::collections::HashMap;
 
 use weft_core::recovery::{
-    Depth, Entity, Expected, Fact, FactName, Header, Instruction, Kind, POOL_MAX, Target,
-    TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
+    Depth, Entity, Expected, FactName, Header, Instruction, Kind, POOL_MAX, Target, TimeoutName,
+    Verb, WORDS_MAX, Word, seal, verify,
 };
 
 use sha2::{Digest, Sha256};
@@ -15,7 +16,7 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Names;
 use crate::source::{Sources, Span};
-use crate::tree::{Action, Aim, At, EntityAt, Guard, Number, Section, Statement, Sum};
+use crate::tree::{Action, Aim, At, EntityAt, Guard, Section, Statement, Sum};
 use atoms::Atom;
 
 /// An image, or what is wrong.
@@ -219,23 +220,7 @@ impl Generator<'_> {
                 };
                 self.emit(Instruction::Test { status: *status, of, set });
             }
-            Guard::Compare(comparison, left, right) => {
-                let wildcard = wildcard_of(left).or_else(|| wildcard_of(right));
-                let Some(wildcard) = wildcard else {
-                    self.sum(left, None);
-                    self.sum(right, None);
-                    self.emit(Instruction::Compare(*comparison));
-                    return;
-                };
-                // Some entity of the kind satisfies it.
-                self.emit(Instruction::Push(0));
-                for id in self.everything(wildcard) {
-                    self.sum(left, Some(id));
-                    self.sum(right, Some(id));
-                    self.emit(Instruction::Compare(*comparison));
-                    self.emit(Instruction::Or);
-                }
-            }
+            Guard::Compare(comparison, left, right) => self.compare(*comparison, left, right),
             Guard::IsManager(node) => self.fact(FactName::IsManager, node, None),
             Guard::Not(inner) => {
                 self.guard(inner, atom);
@@ -262,65 +247,9 @@ impl Generator<'_> {
         }
     }
 
-    /// A number onto the stack; a wildcard stands for `any`.
-    fn sum(&mut self, sum: &Sum, any: Option<u8>) {
-        match sum {
-            Sum::Number(number) => match self.names.value(&number.it, None) {
-                Some(value) => self.emit(Instruction::Push(i32::try_from(value).unwrap_or(0))),
-                None => self.wrong.push(self.names.unknown(&number.it, number.span.clone())),
-            },
-            Sum::Decimal(parts) => {
-                self.emit(Instruction::Push(i32::try_from(*parts).unwrap_or(i32::MAX)));
-            }
-            Sum::Variable(variable) => {
-                let of = Entity { kind: Kind::Task, id: *variable };
-                self.emit(Instruction::Load(Fact { name: FactName::Variable, of }));
-            }
-            Sum::Fact(name, entity) => self.fact(*name, entity, any),
-            Sum::Neg(inner) => {
-                self.sum(inner, any);
-                self.emit(Instruction::Neg);
-            }
-            Sum::Both(operator, left, right) => {
-                self.sum(left, any);
-                self.sum(right, any);
-                self.emit(match operator {
-                    '+' => Instruction::Add,
-                    '-' => Instruction::Sub,
-                    '*' => Instruction::Mul,
-                    _ => Instruction::Div,
-                });
-            }
-        }
-    }
-
-    fn fact(&mut self, name: FactName, entity: &EntityAt, any: Option<u8>) {
-        if self.is_paused {
-            self.paused(&entity.span);
-            return;
-        }
-        let kind = entity.it.kind;
-        if !name.is_of(kind) {
-            let message = format!("{} is no number of a {}", name.as_str(), kind_name(kind));
-            self.refuse(Code::StatusKind, &entity.span, message, "ask for another entity");
-            return;
-        }
-        let Some(id) = self.entity(entity) else { return };
-        let Some(id) = id.or(any) else {
-            let message = "a wildcard stands for no single number here";
-            self.refuse(Code::Wildcard, &entity.span, message, "name one entity");
-            return;
-        };
-        if name == FactName::Alpha && !self.names.alphas.contains_key(&id) {
-            self.no_alpha(&entity.span);
-            return;
-        }
-        self.emit(Instruction::Load(Fact { name, of: Entity { kind, id } }));
-    }
-
     fn paused(&mut self, span: &Span) {
-        let message = "this stands behind a PAUSE, when the facts are others";
-        let help = "behind a PAUSE, act on named entities; or move it before the PAUSE";
+        let message = "sets, facts and sections are not available after a PAUSE";
+        let help = "name the entities after a PAUSE, or move this before it";
         self.refuse(Code::Paused, span, message, help);
     }
 
@@ -350,7 +279,7 @@ impl Generator<'_> {
             }
             Action::Warn(aim) => self.aimed(aim, arm, Instruction::Warn),
             Action::WarnOf { error, about, aim } => {
-                self.sum(error, None);
+                self.sum_within(error, 0, i32::from(u16::MAX), "no error is of kind");
                 let kind = about.it.kind;
                 let Some(id) = self.entity(about) else { return };
                 let Some(id) = id else {
@@ -363,7 +292,7 @@ impl Generator<'_> {
             }
             Action::Purge { count: None, aim } => self.aimed(aim, arm, Instruction::Purge),
             Action::Purge { count: Some(count), aim } => {
-                self.sum(count, None);
+                self.sum_within(count, 1, i32::MAX, "this removes no error:");
                 self.aimed(aim, arm, Instruction::PurgeCount);
             }
             Action::Clear(aim) => {
@@ -496,18 +425,5 @@ const fn kind_name(kind: Kind) -> &'static str {
         Kind::Task => "task",
         Kind::Group => "group",
         Kind::Node => "node",
-    }
-}
-
-/// The kind of the first wildcard of a sum.
-fn wildcard_of(sum: &Sum) -> Option<Kind> {
-    match sum {
-        Sum::Fact(_, entity) if entity.it.number.is_none() => Some(entity.it.kind),
-        Sum::Both(_, left, right) => wildcard_of(left).or_else(|| wildcard_of(right)),
-        Sum::Neg(inner) => wildcard_of(inner),
-        Sum::Number(At { it: Number::Written(_) | Number::Named(_), .. })
-        | Sum::Decimal(_)
-        | Sum::Variable(_)
-        | Sum::Fact(..) => None,
     }
 }

@@ -307,8 +307,8 @@ impl Linter<'_> {
                 self.number(&number.it);
                 format!("{:?}", self.names.value(&number.it, None))
             }
-            Sum::Decimal(number) => format!("{number}/256"),
-            Sum::Variable(variable) => format!("variable {variable}"),
+            Sum::Decimal(number) => format!("{}/256", number.it),
+            Sum::Variable(variable) => format!("variable {}", variable.it),
             Sum::Fact(name, entity) => {
                 self.entity(&entity.it);
                 if *name == FactName::Alpha {
@@ -316,8 +316,8 @@ impl Linter<'_> {
                 }
                 format!("{name:?} {:?} {:?}", entity.it.kind, self.id(&entity.it))
             }
-            Sum::Neg(inner) => format!("-({})", self.sum(inner)),
-            Sum::Both(sign, left, right) => {
+            Sum::Neg(inner, _) => format!("-({})", self.sum(inner)),
+            Sum::Both(sign, left, right, _) => {
                 format!("({} {sign} {})", self.sum(left), self.sum(right))
             }
         }
@@ -326,9 +326,7 @@ impl Linter<'_> {
 
 /// What a comparison of two constants is; none for any other guard.
 fn constant(guard: &Guard, names: &Names<'_>) -> Option<bool> {
-    let Guard::Compare(comparison, Sum::Number(left), Sum::Number(right)) = guard else {
-        return None;
-    };
-    let number = |number: &At<Number>| i32::try_from(names.value(&number.it, None)?).ok();
+    let Guard::Compare(comparison, left, right) = guard else { return None };
+    let number = |sum: &Sum| names.constant(sum).ok().flatten();
     Some(comparison.holds(number(left)?, number(right)?))
 }

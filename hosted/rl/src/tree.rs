@@ -55,15 +55,29 @@ pub(crate) enum Sum {
     /// A constant.
     Number(At<Number>),
     /// A decimal, in 256ths.
-    Decimal(u32),
+    Decimal(At<u32>),
     /// A variable.
-    Variable(u8),
+    Variable(At<u8>),
     /// A number of an entity.
     Fact(weft_core::recovery::FactName, EntityAt),
     /// Negated.
-    Neg(Box<Self>),
+    Neg(Box<Self>, Span),
     /// Two of them.
-    Both(char, Box<Self>, Box<Self>),
+    Both(char, Box<Self>, Box<Self>, Span),
+}
+
+impl Sum {
+    /// Where it stands; of a fact, where its entity does.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::Number(At { span, .. })
+            | Self::Decimal(At { span, .. })
+            | Self::Variable(At { span, .. })
+            | Self::Fact(_, At { span, .. })
+            | Self::Neg(_, span)
+            | Self::Both(.., span) => span.clone(),
+        }
+    }
 }
 
 /// A guard.

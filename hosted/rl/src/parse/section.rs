@@ -126,7 +126,7 @@ impl Parser<'_> {
             }
             "CLEAR" => Ok(Action::Clear(self.aim()?)),
             "LET" => {
-                let variable = self.variable()?;
+                let variable = self.variable()?.it;
                 self.need(Sort::Equal, "`=`")?;
                 Ok(Action::Let { variable, value: self.sum()? })
             }
