@@ -43,6 +43,8 @@ pub struct Translation {
     pub image: Option<Vec<u8>>,
     /// Errors and warnings, by their place.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether there are more than these.
+    pub has_more: bool,
     /// The texts that the diagnostics are about.
     pub sources: Sources,
 }
@@ -52,7 +54,9 @@ impl Translation {
     #[must_use]
     pub fn render(&self) -> String {
         let drawings = self.diagnostics.iter().map(|it| it.render(&self.sources));
-        drawings.map(|drawing| drawing + "\n\n").collect()
+        let drawn: String = drawings.map(|drawing| drawing + "\n\n").collect();
+        let more = "and more: correct these first\n\n";
+        if self.has_more { drawn + more } else { drawn }
     }
 }
 
@@ -82,9 +86,10 @@ pub fn translate(
         }
     }
     diagnostics.sort_by_key(|it| it.span.start);
+    let has_more = diagnostics.len() > ERRORS_MAX;
     diagnostics.truncate(ERRORS_MAX);
     if !diagnostics.iter().all(Diagnostic::is_warning) {
         image = None;
     }
-    Translation { image, diagnostics, sources }
+    Translation { image, diagnostics, has_more, sources }
 }

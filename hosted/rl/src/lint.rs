@@ -76,7 +76,7 @@ impl Linter<'_> {
             }
             Statement::Alpha { task, .. } => self.entity(&task.it),
             Statement::Nversion { versions, on_success, on_error, .. } => {
-                let versions = versions.iter().map(|(version, _)| version);
+                let versions = versions.iter().map(|version| &version.task);
                 let all = versions.chain(on_success).chain(on_error);
                 all.for_each(|task| self.entity(&task.it));
             }
@@ -92,12 +92,12 @@ impl Linter<'_> {
             Statement::Const { name, .. }
                 if !self.used.constants.contains(&name.to_ascii_uppercase()) =>
             {
-                (format!("no number is written {{{name}}}"), "use it, or remove it")
+                (format!("the constant {name} is never used"), "use it, or remove it")
             }
             Statement::Logical { group, name, .. }
                 if !u8::try_from(*group).is_ok_and(|group| self.used.groups.contains(&group)) =>
             {
-                (format!("no section names the group {name}"), "use it, or remove it")
+                (format!("no section uses the group {}", name.it), "use it, or remove it")
             }
             Statement::Alpha { task, .. }
                 if self.id(&task.it).is_some_and(|task| !self.used.alphas.contains(&task)) =>
@@ -241,8 +241,8 @@ impl Linter<'_> {
         };
         // Not recorded again: a third order points to the first as well.
         if let Some(first) = ordered.get(&key) {
-            let message = "this order never stands: the first about an entity does";
-            let help = "remove one of the two";
+            let message = "this order has no effect: an order above is about the same entity";
+            let help = "remove one of the two: in one evaluation the first order stands";
             let wrong = Diagnostic::new(Code::LintSuperseded, aim.span.clone(), message, help);
             self.found.push(wrong.beside(first.clone(), "the first"));
         } else {

@@ -129,6 +129,17 @@ pub(crate) struct Section {
     pub(crate) arms: Vec<Arm>,
 }
 
+/// A version of an N-version task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// Which version, from 1.
+    pub(crate) number: At<u32>,
+    /// The task that votes.
+    pub(crate) task: EntityAt,
+    /// How long a round waits for it, in µs.
+    pub(crate) us: u64,
+}
+
 /// A statement of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
@@ -152,13 +163,13 @@ pub(crate) enum Statement {
     },
     Task {
         numbers: (u32, u32),
-        name: String,
+        name: At<String>,
         node: Number,
         index: Option<Number>,
     },
     Logical {
         group: u32,
-        name: String,
+        name: At<String>,
         tasks: Vec<At<Number>>,
     },
     Alpha {
@@ -175,7 +186,7 @@ pub(crate) enum Statement {
     },
     Nversion {
         number: u32,
-        versions: Vec<(EntityAt, u64)>,
+        versions: Vec<Version>,
         algorithm: Option<Algorithm>,
         within: Option<u32>,
         on_success: Option<EntityAt>,

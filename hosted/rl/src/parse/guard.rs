@@ -180,7 +180,8 @@ impl Parser<'_> {
     }
 
     fn unknown_status<T>(&mut self, word: &str) -> Parsed<T> {
-        let known: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
+        let all = Status::ALL.iter().map(|status| status.as_str());
+        let known: Vec<&str> = all.chain(["DOWN", "REINTEGRATED"]).collect();
         let help = match meant(word, &known) {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("a guard is one of {}", known.join(", ")),
@@ -264,7 +265,7 @@ impl Parser<'_> {
         let entity = self.entity()?;
         self.need(Sort::ParenClose, "`)`")?;
         if !fact.is_of(entity.it.kind) {
-            let message = format!("{} is a number of tasks", fact.as_str());
+            let message = format!("{} is for tasks", fact.as_str());
             let help = format!("write {}(T3)", fact.as_str());
             return self.refuse(Diagnostic::new(Code::StatusKind, entity.span, message, help));
         }
@@ -274,7 +275,7 @@ impl Parser<'_> {
     /// A letter, as the number of the variable.
     pub(super) fn variable(&mut self) -> Parsed<At<u8>> {
         if matches!(self.token().sort, Sort::Line | Sort::End) {
-            return self.expected("a variable, A to Z");
+            return self.expected("a variable (A to Z)");
         }
         let (word, span) = (self.written(), self.here());
         match word.as_bytes() {

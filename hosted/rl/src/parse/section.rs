@@ -9,8 +9,8 @@ use crate::token::Sort;
 use crate::tree::{Action, Aim, Arm, At, Section};
 
 pub(super) const ACTIONS: &[&str] = &[
-    "START", "ENABLE", "RESTART", "STOP", "KILL", "ISOLATE", "RELEASE", "SEND", "WARN", "ERR",
-    "REMOVE", "CLEAR", "LET", "LOG", "CALL", "PAUSE", "IF",
+    "START", "ENABLE", "RESTART", "REBOOT", "STOP", "KILL", "ISOLATE", "RELEASE", "SEND", "WARN",
+    "ERR", "REMOVE", "CLEAR", "LET", "LOG", "CALL", "PAUSE", "IF",
 ];
 
 impl Parser<'_> {
@@ -47,6 +47,7 @@ impl Parser<'_> {
         let mut arms = Vec::new();
         let mut guard = Some(self.bracketed()?);
         loop {
+            let last = self.before();
             if guard.is_some() {
                 self.skip_lines();
                 self.need_word("THEN")?;
@@ -61,6 +62,11 @@ impl Parser<'_> {
                 Some(self.bracketed()?)
             } else if !is_last && self.take_word("ELSE") {
                 None
+            } else if is_last && (self.is_word("ELSE") || self.is_word("ELIF")) {
+                let message = format!("{} after ELSE", self.written().to_ascii_uppercase());
+                let help = "ELSE is the last arm: remove one of them, or move it before ELSE";
+                let wrong = Diagnostic::new(Code::Unclosed, self.here(), message, help);
+                return self.refuse(wrong.beside(last, "ELSE stands here"));
             } else {
                 let message = "the IF is not closed";
                 let wrong = Diagnostic::new(Code::Unclosed, self.here(), message, "write FI here");
@@ -76,7 +82,7 @@ impl Parser<'_> {
             self.skip_lines();
             if self.is_end_of_list()
                 || self.is(Sort::End)
-                || self.script.diagnostics.len() >= super::ERRORS_MAX
+                || self.script.diagnostics.len() >= super::STOP_AT
             {
                 return actions;
             }

@@ -36,10 +36,10 @@ fn a_formatted_script_is_formatted_and_means_the_same() {
 
 #[test]
 fn keywords_are_written_in_any_case() {
-    let text = "define 0 = manager\ntask 3 = \"a\" is node 0, taskid 0\n\
+    let text = "define 0 = manager\ndefine 1 = backup\ntask 3 = \"a\" is node 0, taskid 0\n\
                 if [ faulty t* ] then\nrestart @1\nfi";
     assert!(translated(text).image.is_some());
-    let wanted = "DEFINE 0 = MANAGER\nTASK 3 = \"a\" IS NODE 0, TASKID 0\n\n\
+    let wanted = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 3 = \"a\" IS NODE 0, TASKID 0\n\n\
                   IF [ FAULTY T* ] THEN\n    RESTART @1\nFI\n";
     assert_eq!(format(text).unwrap(), wanted);
 }
