@@ -163,11 +163,19 @@ diagnostic_codes! {
     LintUnanswered = "RL0905",
         "Neither a section nor a DEFAULT says what is done about errors of this task. Without a \
          DEFAULT the built-in strategy answers them; `DEFAULT = BUILTIN` says that this is meant.";
-    LintRole = "RL0907",
-        "Some nodes have a role and others have none. Those are backups.";
     LintRestartNode = "RL0906",
         "RESTART of a node fences it everywhere and resets it. An order about the manager's \
          own node is refused.";
+    LintRole = "RL0907",
+        "Some nodes have a role and others have none. Those are backups.";
+    LintNever = "RL0908",
+        "The guard asks for what never is, or always: FIRED of what no WATCHDOG watches, or a \
+         number that the fact cannot be. ERRN is at least 0, ERRT 0 to 65535, PHASE 0 to 255.";
+    LintEmpty = "RL0909",
+        "An arm or a WATCHDOG without actions. It answers no error; DEFAULT does.";
+    LintOwnNode = "RL0910",
+        "The node begins as the manager, and a manager's order about its own node is refused and \
+         counted. It stands once another node manages.";
 }
 
 impl DiagnosticCode {
@@ -183,6 +191,9 @@ impl DiagnosticCode {
                 | Self::LintUnanswered
                 | Self::LintRestartNode
                 | Self::LintRole
+                | Self::LintNever
+                | Self::LintEmpty
+                | Self::LintOwnNode
         )
     }
 

@@ -6,8 +6,8 @@ mod sums;
 use std::collections::HashMap;
 
 use weft_core::recovery::{
-    Depth, Entity, Expected, FactName, Header, Instruction, Kind, POOL_MAX, Target, TimeoutName,
-    Verb, WORDS_MAX, Word, seal, verify,
+    Depth, Entity, Expected, FactName, Header, Instruction, Kind, POOL_MAX, Role, Target,
+    TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
 };
 
 use sha2::{Digest, Sha256};
@@ -32,7 +32,12 @@ struct Generator<'n> {
     pool: Vec<u8>,
     texts: HashMap<String, u16>,
     wrong: Vec<Diagnostic>,
+    /// The place of each word.
+    places: Vec<Span>,
+    /// The place at which the strings were too many.
+    overfull: Option<Span>,
     line: u16,
+    place: Span,
     sections: u16,
     sets: usize,
     /// The atoms of the sections around, innermost last.
@@ -53,7 +58,10 @@ pub(crate) fn generate(
         pool: Vec::new(),
         texts: HashMap::new(),
         wrong: Vec::new(),
+        places: Vec::new(),
+        overfull: None,
         line: 0,
+        place: 0..0,
         sections: 0,
         sets: 0,
         atoms: Vec::new(),
@@ -75,6 +83,7 @@ pub(crate) fn generate(
 impl Generator<'_> {
     fn emit(&mut self, instruction: Instruction) {
         self.words.push((instruction, self.line));
+        self.places.push(self.place.clone());
     }
 
     /// The index of the next word.
@@ -93,6 +102,9 @@ impl Generator<'_> {
         let offset = u16::try_from(self.pool.len()).unwrap_or(u16::MAX);
         self.pool.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         self.pool.extend(text.as_bytes());
+        if self.pool.len() > POOL_MAX {
+            self.overfull.get_or_insert(self.place.clone());
+        }
         self.texts.insert(text.to_owned(), offset);
         offset
     }
@@ -111,7 +123,7 @@ impl Generator<'_> {
             }
         }
         for (task, it) in &names.tasks {
-            self.line = self.line_of(&it.span);
+            self.at(&it.span);
             let name = self.text(&it.name);
             let (node, index) = (it.node, it.index);
             self.emit(Instruction::Task { task: *task, node, index, name });
@@ -147,14 +159,16 @@ impl Generator<'_> {
         }
     }
 
-    fn line_of(&self, span: &Span) -> u16 {
-        u16::try_from(self.sources.line_column(span).0).unwrap_or(u16::MAX)
+    /// What follows is of this place.
+    fn at(&mut self, span: &Span) {
+        self.line = u16::try_from(self.sources.line_column(span).0).unwrap_or(u16::MAX);
+        self.place = span.clone();
     }
 
     fn top(&mut self, section: &Section, span: &Span) {
         self.sets = 0;
         let begin = self.words.len();
-        self.line = self.line_of(span);
+        self.at(span);
         self.section(section, Depth::Top);
         let here = self.here();
         for (word, _) in &mut self.words[begin..] {
@@ -173,7 +187,7 @@ impl Generator<'_> {
         for (number, arm) in section.arms.iter().enumerate() {
             let mut skip = None;
             if let Some(guard) = &arm.guard {
-                self.line = self.line_of(&guard.span);
+                self.at(&guard.span);
                 self.guard(&guard.it, &mut atom);
                 skip = Some(self.words.len());
                 self.emit(Instruction::JumpIfFalse(0));
@@ -194,7 +208,7 @@ impl Generator<'_> {
     }
 
     fn no_alpha(&mut self, span: &Span) {
-        let message = "the task has no alpha-count";
+        let message = "there is no alpha-count";
         let help = "declare it: `ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 EVERY 1 S END`";
         self.refuse(Code::NoAlpha, span, message, help);
     }
@@ -257,7 +271,7 @@ impl Generator<'_> {
         let around = std::mem::replace(&mut self.is_paused, false);
         let begin = self.words.len();
         for action in actions {
-            self.line = self.line_of(&action.span);
+            self.at(&action.span);
             self.action(action, arm);
         }
         // The pauses of this list; those of nested ones have their end already.
@@ -354,6 +368,12 @@ impl Generator<'_> {
             let message = "RESTART of a node fences it everywhere and resets it";
             let help = "restart its tasks if that is enough; the manager's own node is refused";
             self.refuse(Code::LintRestartNode, &aim.span, message, help);
+        } else if let Target::One(Entity { kind: Kind::Node, id }) = target
+            && self.names.roles.get(usize::from(id)) == Some(&Role::Manager)
+        {
+            let message = format!("node {id} begins as the manager, which refuses this order");
+            let help = "order it of another node: a manager does not judge its own";
+            self.refuse(Code::LintOwnNode, &aim.span, message, help);
         }
         self.emit(Instruction::Act { verb, target });
         if let Some(warn) = warn {
@@ -368,17 +388,20 @@ impl Generator<'_> {
     }
 
     fn finish(mut self) -> Generated {
-        let is_too_large = self.words.len() > WORDS_MAX || self.pool.len() > POOL_MAX;
-        if is_too_large {
-            let message = format!(
-                "the script has {} words and {} bytes of strings",
-                self.words.len(),
-                self.pool.len()
+        if let Some(place) = self.places.get(WORDS_MAX).cloned() {
+            let message = format!("the script has {} words, and may have 3000", self.words.len());
+            self.refuse(
+                Code::TooLarge,
+                &place,
+                message,
+                "this is one too many: shorten the script",
             );
-            let help = "at most 3000 words and 2048 bytes; shorten it";
-            self.refuse(Code::TooLarge, &(0..0), message, help);
+        } else if let Some(place) = self.overfull.take() {
+            let len = self.pool.len();
+            let message = format!("the script has {len} bytes of strings, and may have 2048");
+            self.refuse(Code::TooLarge, &place, message, "this is one too many: shorten the texts");
         }
-        if is_too_large || !self.wrong.iter().all(Diagnostic::is_warning) {
+        if !self.wrong.iter().all(Diagnostic::is_warning) {
             return Generated { image: None, diagnostics: self.wrong };
         }
         let image = self.image();
@@ -386,7 +409,8 @@ impl Generator<'_> {
         if let Err(rejected) = verify(&image, &expected) {
             // The bounds that the verifier alone counts: the stack, and the jumps ahead.
             let message = format!("the translated script is refused: {rejected}");
-            self.refuse(Code::TooLarge, &(0..0), message, "split its sections, or its guards");
+            let place = self.places.get(usize::from(rejected.word)).cloned().unwrap_or(0..0);
+            self.refuse(Code::TooLarge, &place, message, "split its sections, or its guards");
             return Generated { image: None, diagnostics: self.wrong };
         }
         Generated { image: Some(image), diagnostics: self.wrong }

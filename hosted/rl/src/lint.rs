@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_core::recovery::{FactName, Kind, Status};
+use weft_core::recovery::{Comparison, FactName, Kind, Status};
 
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -161,7 +161,7 @@ impl Linter<'_> {
         let mut scope = Vec::new();
         // The guards of the arms above, and whether one of them always holds.
         let (mut above, mut is_decided) = (BTreeMap::<String, Span>::new(), false);
-        for Arm { guard, actions } in &section.arms {
+        for Arm { guard, actions, begin } in &section.arms {
             if let Some(At { it, span }) = guard {
                 let key = self.guard(it, &mut scope);
                 let known = constant(it, self.names);
@@ -179,6 +179,11 @@ impl Linter<'_> {
             } else if is_decided && let Some(first) = actions.first() {
                 let message = "an arm above always holds, so ELSE is never reached".to_owned();
                 self.warn(Code::LintUnreachable, &first.span, message, "remove one of them");
+            }
+            if actions.is_empty() {
+                let message = "nothing is done here".to_owned();
+                let help = "write an action, or remove it: what is not answered gets DEFAULT";
+                self.warn(Code::LintEmpty, begin, message, help);
             }
             self.actions(actions, &scope, ordered);
         }
@@ -274,15 +279,22 @@ impl Linter<'_> {
     /// The guard without its places: equal for two that mean the same as they are written.
     fn guard(&mut self, guard: &Guard, scope: &mut Vec<EntityName>) -> String {
         match guard {
-            Guard::Atom(status, EntityAt { it, .. }) => {
+            Guard::Atom(status, EntityAt { it, span }) => {
                 self.entity(it);
                 scope.push(it.clone());
-                if *status == Status::Transient {
-                    self.used.alphas.extend(self.tasks(it));
+                match status {
+                    Status::Transient => self.used.alphas.extend(self.tasks(it)),
+                    Status::Fired if !self.is_watched(it) => {
+                        let message = "no WATCHDOG watches this, so it is never FIRED".to_owned();
+                        let help = "declare a WATCHDOG, or ask for FAULTY";
+                        self.warn(Code::LintNever, span, message, help);
+                    }
+                    _ => {}
                 }
                 format!("{status:?} {:?} {:?}", it.kind, self.id(it))
             }
             Guard::Compare(comparison, left, right) => {
+                self.compare(*comparison, left, right);
                 let (left, right) = (self.sum(left), self.sum(right));
                 format!("({left} {comparison:?} {right})")
             }
@@ -298,6 +310,41 @@ impl Linter<'_> {
                 format!("({} or {})", self.guard(left, scope), self.guard(right, scope))
             }
         }
+    }
+
+    /// Whether a watchdog, or the cluster file, watches some task of `entity`.
+    fn is_watched(&self, entity: &EntityName) -> bool {
+        let of = self.tasks(entity);
+        let beats = self.names.cluster.into_iter().flat_map(|cluster| &cluster.tasks);
+        beats.clone().any(|task| task.has_beat)
+            || self.names.watchdogs.values().any(|(task, _)| of.contains(task))
+    }
+
+    /// A fact that is compared with a number that it cannot be.
+    fn compare(&mut self, comparison: Comparison, left: &Sum, right: &Sum) {
+        let number = |sum: &Sum| self.names.constant(sum).ok().flatten();
+        let (name, at) = match (left, right) {
+            (Sum::Fact(name, _), sum) | (sum, Sum::Fact(name, _)) => (*name, sum),
+            _ => return,
+        };
+        let (Some(value), Some(last)) = (number(at), last_of(name)) else { return };
+        let holds = |fact| match std::ptr::eq(at, right) {
+            true => comparison.holds(fact, value),
+            false => comparison.holds(value, fact),
+        };
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let is_within = (0..=last).contains(&value);
+        // All other comparisons are monotonous, so the ends tell.
+        if is_equality && is_within || !is_equality && holds(0) != holds(last) {
+            return;
+        }
+        let how = if holds(0) { "always" } else { "never" };
+        let message = format!("this comparison {how} holds");
+        let help = match last {
+            i32::MAX => format!("{} is at least 0", name.as_str()),
+            _ => format!("{} is from 0 to {last}", name.as_str()),
+        };
+        self.warn(Code::LintNever, &at.span(), message, &help);
     }
 
     /// The same of a sum.
@@ -321,6 +368,16 @@ impl Linter<'_> {
                 format!("({} {sign} {})", self.sum(left), self.sum(right))
             }
         }
+    }
+}
+
+/// The greatest that a fact can be; none where it is not looked at.
+const fn last_of(name: FactName) -> Option<i32> {
+    match name {
+        FactName::ErrorCount => Some(i32::MAX),
+        FactName::ErrorKind => Some(65_535),
+        FactName::Phase => Some(255),
+        FactName::Alpha | FactName::Variable | FactName::IsManager => None,
     }
 }
 

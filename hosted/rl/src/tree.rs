@@ -120,6 +120,8 @@ pub(crate) struct Arm {
     pub(crate) guard: Option<At<Guard>>,
     /// The actions.
     pub(crate) actions: Vec<At<Action>>,
+    /// The word that begins it: IF, ELIF, ELSE, or WATCHDOG.
+    pub(crate) begin: Span,
 }
 
 /// IF … FI.

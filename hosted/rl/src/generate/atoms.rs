@@ -78,12 +78,20 @@ impl Generator<'_> {
             return None;
         }
         let id = self.entity(entity)?;
-        if status == Status::Transient
-            && kind == Kind::Task
-            && id.is_some_and(|id| !self.names.alphas.contains_key(&id))
-        {
-            self.no_alpha(&entity.span);
-            return None;
+        if status == Status::Transient {
+            let counts = |task: u8| self.names.alphas.contains_key(&task);
+            let has_some = match (kind, id) {
+                (Kind::Task, Some(id)) => counts(id),
+                (Kind::Group, Some(id)) => {
+                    let members = self.names.groups.get(&id);
+                    members.is_some_and(|(_, tasks)| tasks.iter().any(|task| counts(*task)))
+                }
+                _ => !self.names.alphas.is_empty(),
+            };
+            if !has_some {
+                self.no_alpha(&entity.span);
+                return None;
+            }
         }
         Some(id.map_or(Subject::Any(kind), |id| Subject::One(Entity { kind, id })))
     }

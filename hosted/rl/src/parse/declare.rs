@@ -336,7 +336,7 @@ impl Parser<'_> {
         let guard = Some(At { it: fired, span: task.span.clone() });
         let actions = self.actions();
         self.end(begin, "WATCHDOG")?;
-        let actions = Section { arms: vec![Arm { guard, actions }] };
+        let actions = Section { arms: vec![Arm { guard, actions, begin: begin.clone() }] };
         Ok(Statement::Watchdog { number, task, us, actions })
     }
 

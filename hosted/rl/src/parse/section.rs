@@ -45,19 +45,20 @@ impl Parser<'_> {
 
     fn arms(&mut self, opened: &crate::source::Span) -> Parsed<Section> {
         let mut arms = Vec::new();
+        let mut begin = opened.clone();
         let mut guard = Some(self.bracketed()?);
         loop {
-            let last = self.before();
             if guard.is_some() {
                 self.skip_lines();
                 self.need_word("THEN")?;
             }
             let is_last = guard.is_none();
             let actions = self.actions();
-            arms.push(Arm { guard, actions });
+            arms.push(Arm { guard, actions, begin: begin.clone() });
             if self.take_word("FI") {
                 return Ok(Section { arms });
             }
+            let last = std::mem::replace(&mut begin, self.here());
             guard = if !is_last && self.take_word("ELIF") {
                 Some(self.bracketed()?)
             } else if !is_last && self.take_word("ELSE") {

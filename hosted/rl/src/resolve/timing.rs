@@ -31,7 +31,7 @@ impl Resolver<'_> {
     }
 
     /// The rules of the DIR net, for the values of the cluster with those of the script. Without a
-    /// cluster they are those of the default profile, as in a scenario.
+    /// cluster they are those of the profile `lan`, as in a scenario.
     pub(super) fn timing(&mut self, statements: &[At<Statement>]) {
         let is_timeout = |at: &&At<Statement>| matches!(at.it, Statement::Timeout { .. });
         let Some(last) = statements.iter().rfind(is_timeout) else { return };
@@ -40,7 +40,7 @@ impl Resolver<'_> {
         }
         let (of, base) = match self.names.cluster {
             Some(cluster) => ("the cluster", cluster.timing),
-            None => ("the default profile", Timing::LAN),
+            None => ("the profile `lan`", Timing::LAN),
         };
         let timing = with_timeouts(base, &self.names.timeouts);
         if let Err(broken) = Profile::new(timing) {
@@ -50,10 +50,14 @@ impl Resolver<'_> {
                 let us = span.as_micros();
                 if us % 1000 == 0 { format!("{} MS", us / 1000) } else { format!("{us} US") }
             };
+            let elsewhere = match self.names.cluster {
+                Some(_) => "",
+                None => ", or name the cluster with --cluster",
+            };
             let help = format!(
                 "with {of}, MIA_SEND = {}, MIA_RECV = {}, IMALIVE_CLEAR = {}, IMALIVE_SET = {}, \
                  TEIF = {}, MID = {}, REQUEST_DB = {}, delay = {}, losses = {}: change what the \
-                 rule names",
+                 rule names{elsewhere}",
                 ms(timing.send),
                 ms(timing.receive),
                 ms(timing.clear),

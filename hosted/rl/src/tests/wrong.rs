@@ -165,6 +165,7 @@ const WRONG: &[(&str, &str)] = &[
     ("IF [ FAULTY T* ] THEN\nPAUSE 2 S\nSEND ERRN(T3) T3\nFI", "RL0409"),
     ("DEFINE 2 = MANAGER", "RL0410"),
     ("DEFINE 2-3 = MANAGER", "RL0410"),
+    ("IF [ TRANSIENT T* ] THEN\nWARN T3\nFI", "RL0411"),
     ("IF [ TRANSIENT T3 ] THEN\nWARN T3\nFI", "RL0411"),
     ("IF [ ALPHA(T3) > 2.5 ] THEN\nWARN T3\nFI", "RL0411"),
     ("N-VERSION 1\nVERSION 1 IS T3\nVOTING ALGORITHM IS MAJORITY\nEND N-VERSION", "RL0413"),
@@ -300,8 +301,9 @@ fn a_script_that_fits_its_cluster_is_translated() {
 }
 
 /// Texts that are too long to be listed, or no script at all, each whole and with its first code.
-fn unlisted() -> [(String, &'static str); 11] {
+fn unlisted() -> [(String, &'static str); 13] {
     let nested = "IF [ FAULTY T3 ] THEN\n".repeat(9);
+    let texts: String = (100..200).map(|it| format!("LOG \"{it} {}\"\n", "x".repeat(30))).collect();
     let terms = format!("IF [ FIRED T3{} ] THEN\nWARN T3\nFI", " OR FIRED T3".repeat(5_000));
     [
         ("DEFINE 0 = MANAGER".to_owned(), "RL0501"),
@@ -314,6 +316,8 @@ fn unlisted() -> [(String, &'static str); 11] {
         ("DEFINE 0 = BACKUP".to_owned(), "RL0410"),
         (format!("{HEAD}{nested}WARN T3\n{}", "FI\n".repeat(9)), "RL0206"),
         (format!("{HEAD}{terms}\n"), "RL0206"),
+        (format!("{HEAD}IF [ FAULTY T3 ] THEN\n{}FI\n", "WARN T3\n".repeat(3_000)), "RL0415"),
+        (format!("{HEAD}IF [ FAULTY T3 ] THEN\n{texts}FI\n"), "RL0415"),
         (format!("{HEAD}TASK [250,257] = \"b\" IS NODE 0, TASKID 1"), "RL0401"),
     ]
 }
