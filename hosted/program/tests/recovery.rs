@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const SCRIPT: &str = "DEFINE 0 = MANAGER\nTASK 3 = \"camera\" IS NODE 0, TASKID 0\n\n\
+const SCRIPT: &str = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 3 = \"camera\" IS NODE 0, TASKID 0\n\n\
                       IF [ FAULTY T* ] THEN\n    RESTART @1\nFI\n";
 
 #[path = "../../src/scratch.rs"]
@@ -42,7 +42,7 @@ fn a_script_becomes_an_image_that_is_shown_with_its_lines() {
     assert_eq!(code(&["build", &script, "-o", &image]), 0);
     let (code, words, _) = rl(&["dump", &image]);
     assert_eq!(code, 0);
-    assert!(words.contains("   5  ACT      Act { verb: Restart"), "{words}");
+    assert!(words.contains("   6  ACT      RESTART @1\n"), "{words}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_wrong_script_is_drawn_and_makes_no_image() {
     for arguments in [&["check", &script][..], &["build", &script, "-o", image.to_str().unwrap()]] {
         let (code, drawn, error) = rl(arguments);
         assert_eq!(code, 51);
-        assert!(drawn.contains("a.rl:4:6") && drawn.contains("did you mean FAULTY?"), "{drawn}");
+        assert!(drawn.contains("a.rl:5:6") && drawn.contains("did you mean FAULTY?"), "{drawn}");
         assert!(error.contains("a.rl: 1 finding\n"), "{error}");
     }
     assert!(!image.exists());
@@ -61,7 +61,8 @@ fn a_wrong_script_is_drawn_and_makes_no_image() {
     let object: serde_json::Value = serde_json::from_str(&object).expect("one object");
     let finding = &object["diagnostics"][0];
     assert_eq!((&object["ok"], &finding["code"]), (&false.into(), &"RL0202".into()));
-    assert_eq!(finding["places"][0]["line"], 4);
+    assert_eq!(finding["places"][0]["line"], 5);
+    assert_eq!((&finding["line"], &finding["column"]), (&5.into(), &6.into()));
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn what_is_no_script_and_no_image_is_refused() {
     for (file, wanted) in [
         (&empty, [51, 52, 51]),
         (&big, [51, 52, 51]),
-        (&binary, [23, 52, 23]),
+        (&binary, [51, 52, 23]),
         (&missing, [22, 22, 22]),
         (&nested, [24, 24, 24]),
     ] {

@@ -122,8 +122,8 @@ fn include(
         } else {
             match reader(&path, &from) {
                 Err(why) => Some(refuse(
-                    format!("{path:?} cannot be read: {why}"),
-                    "correct the path; it is relative to this file",
+                    format!("{path:?} cannot be included: {why}"),
+                    "correct the path, which is relative to this file, or that file",
                 )),
                 Ok((name, _)) if stack.contains(&name) => Some(refuse(
                     format!("{path:?} includes itself"),

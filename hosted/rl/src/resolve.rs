@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use weft_core::recovery::{Algorithm, Fallback, GROUPS_MAX, Kind, Role, TASKS_MAX, Timeouts};
 
+use crate::Judgement;
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -188,6 +189,7 @@ pub(crate) fn resolve<'c>(
     statements: &[At<Statement>],
     constants: &'c HashMap<String, u32>,
     cluster: Option<&'c Surroundings>,
+    judgement: Judgement,
 ) -> (Names<'c>, Vec<Diagnostic>) {
     let names = Names {
         constants,
@@ -209,7 +211,9 @@ pub(crate) fn resolve<'c>(
             resolver.wrong.push(wrong);
         }
     }
-    resolver.timing(statements);
+    if judgement == Judgement::Whole {
+        resolver.timing(statements);
+    }
     (resolver.names, resolver.wrong)
 }
 
