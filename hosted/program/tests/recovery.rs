@@ -40,9 +40,48 @@ fn a_script_becomes_an_image_that_is_shown_with_its_lines() {
     assert_eq!(code(&["build", &script, "-o", &image]), 0);
     // An image is replaced by the next one.
     assert_eq!(code(&["build", &script, "-o", &image]), 0);
-    let (code, words, _) = rl(&["dump", &image]);
-    assert_eq!(code, 0);
+    let (shown, words, _) = rl(&["dump", &image]);
+    assert_eq!(shown, 0);
     assert!(words.contains("   6  ACT      RESTART @1\n"), "{words}");
+    // Back to a script, which has the same words in the same lines here, since it had this layout.
+    let (_, source, _) = rl(&["dump", &image, "--source"]);
+    let again = file(&folder, "b.rl", source);
+    assert_eq!(code(&["build", &again, "-o", &image]), 0);
+    assert_eq!(rl(&["dump", &image]).1, words);
+}
+
+#[test]
+fn denied_warnings_and_what_is_left_out_are_said() {
+    let folder = Scratch::new();
+    let text = SCRIPT.replace("    RESTART @1\n", "");
+    let script = file(&folder, "a.rl", text);
+    let (code, _, error) = rl(&["check", "--deny", "warnings", &script]);
+    assert_eq!(code, 51);
+    assert!(error.contains("2 warnings, and warnings were denied"), "{error}");
+    let many = file(&folder, "b.rl", "FOO\n".repeat(40));
+    let (_, drawn, error) = rl(&["check", &many]);
+    assert!(drawn.contains("and more"), "{drawn}");
+    assert!(error.contains("more than 20 findings"), "{error}");
+    let includes = file(&folder, "c.rl", "INCLUDE \"missing.rl\"\n");
+    let (_, drawn, _) = rl(&["check", &includes]);
+    assert!(drawn.contains("\"missing.rl\" cannot be included: No such file"), "{drawn}");
+    let binary = file(&folder, "d.rl", b"DEFINE 0 = MANAGER\n\xff\xfe");
+    let (_, drawn, _) = rl(&["check", &binary]);
+    assert!(drawn.contains("RL0104") && drawn.contains("d.rl:2:1"), "{drawn}");
+}
+
+/// A device has no end, and a FIFO would be waited for.
+#[test]
+fn a_vote_for_what_is_no_file_is_refused_at_once() {
+    let folder = Scratch::new();
+    let folder = folder.path().display().to_string();
+    for file in ["/dev/zero", &folder] {
+        let mut weft = Command::new(env!("CARGO_BIN_EXE_weft"));
+        let ran = weft.args(["vote", "--round", "1", "--file", file]).output().expect("it runs");
+        let error = String::from_utf8(ran.stderr).expect("text");
+        assert_eq!(ran.status.code(), Some(24), "{error}");
+        assert!(error.contains("no regular file"), "{error}");
+    }
 }
 
 #[test]
@@ -163,8 +202,7 @@ fn every_example_does_what_its_scenarios_expect() {
 #[test]
 fn an_expectation_that_does_not_hold_is_shown_and_fails() {
     let folder = Scratch::new();
-    let text =
-        SCRIPT.replace("NODE 0", "NODE 1").replace("MANAGER\n", "MANAGER\nDEFINE 1 = BACKUP\n");
+    let text = SCRIPT.replace("NODE 0", "NODE 1");
     let script = file(&folder, "a.rl", text);
     let scenario = "nodes 2\nat 1 s error camera 7\nexpect restart camera within 100 ms\n\
                     expect stop camera within 100 ms\nexpect no restart camera until 2 s\n";
@@ -186,12 +224,11 @@ fn an_expectation_that_does_not_hold_is_shown_and_fails() {
 #[test]
 fn what_cannot_be_simulated_is_refused() {
     let folder = Scratch::new();
-    let script = file(&folder, "a.rl", SCRIPT);
-    let two = SCRIPT.replace("MANAGER\n", "MANAGER\nDEFINE 1 = BACKUP\n");
-    let pair = file(&folder, "pair.rl", &two);
+    let script = file(&folder, "a.rl", SCRIPT.replace("DEFINE 1", "DEFINE 1-7"));
+    let pair = file(&folder, "pair.rl", SCRIPT);
     // A rule of the DIR net is broken, and no cluster file was named.
-    let rash = file(&folder, "rash.rl", format!("TEIF = 1 US\n{two}"));
-    let (one, fair) = (file(&folder, "one", "nodes 1\n"), file(&folder, "fair", "nodes 2\n"));
+    let rash = file(&folder, "rash.rl", format!("TEIF = 1 US\n{SCRIPT}"));
+    let (one, fair) = (file(&folder, "one", "nodes 8\n"), file(&folder, "fair", "nodes 2\n"));
     let wrong = file(&folder, "wrong", "nodes 2\nat 1 s explode\n");
     let missing = folder.path().join("missing").display().to_string();
     for (script, scenario, wanted) in [

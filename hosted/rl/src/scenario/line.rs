@@ -143,7 +143,7 @@ impl<'t> Line<'t> {
         match self.peek() {
             None => Ok(()),
             Some(word) => {
-                let message = format!("expected the end of the line, found {word}");
+                let message = format!("expected the end of the line, found `{word}`");
                 Err(self.refuse(message, "write one statement a line"))
             }
         }
