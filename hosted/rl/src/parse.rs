@@ -368,7 +368,7 @@ impl Parser<'_> {
         let is_legal = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         let message = match name.it.chars().find(|letter| !is_legal(*letter)) {
             _ if self.is_cut_off() => return Err(GivenUp),
-            Some(letter) => format!("a name has no {letter:?}"),
+            Some(letter) => format!("a name cannot have {letter:?}"),
             None if name.it.is_empty() => "the name is empty".to_owned(),
             None if name.it.len() > NAME_MAX => format!("a name of {} letters", name.it.len()),
             None => return Ok(name),

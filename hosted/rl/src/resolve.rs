@@ -259,11 +259,15 @@ impl Resolver<'_> {
 
     /// What may stand once: `what` says what stands twice, and is the same for both.
     fn once(&mut self, what: String, span: &Span) -> Resolved {
+        self.once_or(what, span, "remove one of the two")
+    }
+
+    fn once_or(&mut self, what: String, span: &Span, help: &str) -> Resolved {
         let Some(first) = self.places.get(&what) else {
             self.places.insert(what, span.clone());
             return Ok(());
         };
-        let found = wrong(Code::Twice, span, what, "remove one of the two");
+        let found = wrong(Code::Twice, span, what, help);
         Err(found.beside(first.clone(), "the first"))
     }
 
@@ -333,7 +337,8 @@ impl Resolver<'_> {
         // What names the group is looked up all the same.
         self.names.groups.insert(group, (name.it.clone(), members));
         self.once(format!("group {group} is declared twice"), span)?;
-        self.once(format!("two groups are called `{}`", name.it.to_lowercase()), &name.span)
+        let what = format!("two groups are called `{}`", name.it.to_lowercase());
+        self.once_or(what, &name.span, "rename one of the two")
     }
 
     fn numtasks(&self, node: &Number, count: &Number, span: &Span) -> Resolved {

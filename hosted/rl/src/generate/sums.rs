@@ -29,7 +29,7 @@ impl Names<'_> {
         let refuse = |span: &Span, message: &str, help: &str| {
             Err(Diagnostic::new(Code::Constant, span.clone(), message, help))
         };
-        let beyond = "this is beyond 2147483647";
+        let beyond = "this overflows: integers go to 2147483647";
         match sum {
             Sum::Number(number) => {
                 let value = self.value(&number.it, None);
@@ -123,7 +123,7 @@ impl Generator<'_> {
         let is_within = (0..i64::from(ALPHA_END) * 256).contains(&parts);
         let Some(parts) = i32::try_from(parts).ok().filter(|_| is_within) else {
             let message = "an alpha-count is at least 0 and below 256";
-            self.refuse(Code::Limit, span, message, "compare it with such a number, as 2.5");
+            self.refuse(Code::Limit, span, message, "use a value such as 2.5");
             return;
         };
         self.emit(Instruction::Push(parts));

@@ -117,16 +117,21 @@ impl Parser<'_> {
             if self.is_word("IF") {
                 section.get_or_insert(self.at);
             }
-            let is_next = STATEMENTS.iter().any(|word| *word != "IF" && self.is_word(word))
-                || TIMEOUTS.iter().any(|(word, _)| self.is_word(word))
-                || self.is_word("IF") && what != "WATCHDOG";
-            if is_next || self.is_word("N") {
+            if self.begins_declaration() || self.is_word("IF") && what != "WATCHDOG" {
                 return wrong;
             }
             self.skip_line();
         }
         self.at = section.unwrap_or(self.at);
         wrong
+    }
+
+    /// Whether a statement begins with this line that is no section.
+    pub(super) fn begins_declaration(&self) -> bool {
+        let is_known = STATEMENTS.iter().any(|word| *word != "IF" && self.is_word(word))
+            || TIMEOUTS.iter().any(|(word, _)| self.is_word(word))
+            || self.is_word("N");
+        is_known && self.begins_line()
     }
 
     fn define(&mut self) -> Parsed<Statement> {
@@ -281,7 +286,7 @@ impl Parser<'_> {
         let entity = self.entity()?;
         if entity.it.kind != Kind::Task || entity.it.number.is_none() {
             let help = "name a task, as `T3`";
-            let wrong = Diagnostic::new(Code::Expected, entity.span, "this is no task", help);
+            let wrong = Diagnostic::new(Code::Expected, entity.span, "this is not a task", help);
             return self.refuse(wrong);
         }
         Ok(entity)
@@ -376,7 +381,7 @@ impl Parser<'_> {
             } else if self.is_word("IF") || STATEMENTS.iter().any(|word| self.is_word(word)) {
                 break;
             } else {
-                let message = "this is no property of an N-version task";
+                let message = "this is not a property of an N-version task";
                 let help = "write VERSION, VOTING ALGORITHM IS, METRIC WITHIN, ON SUCCESS, \
                             ON ERROR or END N-VERSION";
                 return self.refuse(Diagnostic::new(Code::Statement, begin, message, help));

@@ -284,7 +284,7 @@ impl Parser<'_> {
                 Ok(At { it: letter.to_ascii_uppercase() - b'A', span })
             }
             _ => {
-                let message = format!("`{word}` is no variable");
+                let message = format!("`{word}` is not a variable");
                 let help = "use one letter, A to Z";
                 self.refuse(Diagnostic::new(Code::Variable, span, message, help))
             }

@@ -36,7 +36,7 @@ impl Parser<'_> {
     /// statements.
     fn skip_section(&mut self) {
         let mut depth = 1_usize;
-        while depth > 0 && !self.is(Sort::End) {
+        while depth > 0 && !self.is(Sort::End) && !self.begins_declaration() {
             depth += usize::from(self.is_word("IF"));
             depth -= usize::from(self.is_word("FI"));
             self.advance();
@@ -81,8 +81,10 @@ impl Parser<'_> {
         let mut actions = Vec::new();
         loop {
             self.skip_lines();
+            // A declaration is no action: the list was not closed before it.
             if self.is_end_of_list()
                 || self.is(Sort::End)
+                || self.begins_declaration()
                 || self.script.diagnostics.len() >= super::STOP_AT
             {
                 return actions;

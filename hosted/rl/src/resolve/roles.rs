@@ -78,8 +78,10 @@ impl Resolver<'_> {
         let without = (0..nodes).filter(|node| !given.contains_key(node));
         let without: Vec<String> = without.map(|node| node.to_string()).collect();
         if self.wrong.is_empty() && cluster.is_none() && !given.is_empty() && !without.is_empty() {
-            let plural = if without.len() == 1 { " has" } else { "s have" };
-            let message = format!("node{plural} no role: {}", without.join(", "));
+            let message = match &without[..] {
+                [node] => format!("node {node} has no role"),
+                _ => format!("nodes {} have no role", without.join(", ")),
+            };
             let help = "each is a BACKUP; `DEFINE` says that this is meant";
             self.wrong.push(wrong(Code::LintRole, &place, message, help));
         }

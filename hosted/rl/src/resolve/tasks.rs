@@ -38,7 +38,8 @@ impl Resolver<'_> {
             }
         }
         placed?;
-        self.once(format!("two tasks are called `{}`", name.it.to_lowercase()), &name.span)
+        let what = format!("two tasks are called `{}`", name.it.to_lowercase());
+        self.once_or(what, &name.span, "rename one of the two")
     }
 
     /// The TASKID of the first of `more` + 1 tasks, if they are there.
