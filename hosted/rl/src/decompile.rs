@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use weft_core::recovery::{Depth, Entity, Instruction, Kind, Program, Target, TimeoutName, verify};
 
-use crate::dump::{decimal, entity, letter, subject};
+use crate::dump::{decimal, duration, entity, letter, subject};
 use crate::{Judgement, format, translate_as};
 use expression::Expression;
 
@@ -50,7 +50,9 @@ pub fn decompile(program: &Program<'_>) -> Option<String> {
         };
         script.lines.extend(section);
     }
-    let text = format(&(script.lines.join("\n") + "\n")).ok()?;
+    let plain = script.lines.join("\n") + "\n";
+    // Its indentation may be what makes a script too long.
+    let text = format(&plain).unwrap_or(plain);
     let image =
         translate_as("image.rl", &text, None, &mut |_, _| Err(String::new()), Judgement::Left);
     is_same(program, &image.image?).then_some(text)
@@ -99,15 +101,6 @@ fn section_lines(arms: Vec<Arm>) -> Vec<String> {
     }
     lines.push("FI".to_owned());
     lines
-}
-
-/// In the greatest unit that has no remainder.
-fn duration(us: u64) -> String {
-    match us {
-        _ if us.is_multiple_of(1_000_000) => format!("{} S", us / 1_000_000),
-        _ if us.is_multiple_of(1_000) => format!("{} MS", us / 1_000),
-        _ => format!("{us} US"),
-    }
 }
 
 const fn timeout_word(name: TimeoutName) -> &'static str {

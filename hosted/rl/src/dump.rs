@@ -124,6 +124,15 @@ fn aim(target: Target) -> String {
     }
 }
 
+/// In the greatest unit that has no remainder.
+pub(crate) fn duration(us: u64) -> String {
+    match us {
+        _ if us.is_multiple_of(1_000_000) => format!("{} S", us / 1_000_000),
+        _ if us.is_multiple_of(1_000) => format!("{} MS", us / 1_000),
+        _ => format!("{us} US"),
+    }
+}
+
 /// 256ths as a decimal that is read as the same.
 pub(crate) fn decimal(parts: u32) -> String {
     let thousandths = (u64::from(parts) * 1000 + 128) / 256;

@@ -100,7 +100,7 @@ impl Expression {
                     let text = of.guard(program, sets)?;
                     let is_bare = match of {
                         Join(other, ..) => {
-                            is_left && other == operator && of.chain() % CHAIN_MAX != 0
+                            is_left && other == operator && !of.chain().is_multiple_of(CHAIN_MAX)
                         }
                         _ => true,
                     };
@@ -133,7 +133,7 @@ impl Expression {
             Neg(inner) => format!("-{}", inner.sum_above(3)?),
             Both(operator, left, right) => {
                 let own = binding(*operator);
-                let is_long = left.chain() > 0 && left.chain() % CHAIN_MAX == 0;
+                let is_long = left.chain() > 0 && left.chain().is_multiple_of(CHAIN_MAX);
                 let left = left.sum_above(if is_long { 3 } else { own })?;
                 let text = format!("{left} {operator} {}", right.sum_above(own + 1)?);
                 if own < least { format!("({text})") } else { text }

@@ -2,9 +2,11 @@
 
 use weft_core::dirnet::{BrokenRule, Profile, Timing};
 use weft_core::recovery::TimeoutName;
+use weft_core::time::Duration;
 
 use super::{Resolved, Resolver, wrong};
 use crate::code::DiagnosticCode as Code;
+use crate::dump::duration;
 use crate::source::Span;
 use crate::surroundings::with_timeouts;
 use crate::tree::{At, Statement};
@@ -46,10 +48,7 @@ impl Resolver<'_> {
         if let Err(broken) = Profile::new(timing) {
             let (name, rule) = (broken.name(), rule(broken));
             let message = format!("the timing violates the DIR net's {name} rule: {rule}");
-            let ms = |span: weft_core::time::Duration| {
-                let us = span.as_micros();
-                if us % 1000 == 0 { format!("{} MS", us / 1000) } else { format!("{us} US") }
-            };
+            let ms = |span: Duration| duration(span.as_micros());
             let elsewhere = match self.names.cluster {
                 Some(_) => "",
                 None => ", or name the cluster with --cluster",

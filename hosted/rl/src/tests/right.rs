@@ -102,6 +102,7 @@ fn shapes_of_guards_and_arms_survive() {
         "IF [ ALPHA(T3) > ALPHA(T4) OR (1 + 2) * 3 - (4 - -VAL(B)) == --1 ] THEN\nWARN T3\nFI",
         "IF [ FAULTY T3 ] THEN\nPAUSE 2 S\nLOG \"a\" 1, -VAL(A)\nPAUSE 1 MS\nERR 1 N1 WARN T3\nFI",
         "IF [ FIRED T3 ] THEN\nFI\nWATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 1001 US\nON ERROR\nEND WATCHDOG",
+        &format!("IF [ FIRED T3 ] THEN\n{}FI", "IF [ FIRED T3 ] THEN\nWARN T3\nFI\n".repeat(600)),
         &format!("IF [ {} ] THEN\nWARN T3\nFI", chain("FIRED T3", " OR ", " OR FAULTY T3")),
         &format!("IF [ {} > 2 ] THEN\nWARN T3\nFI", chain("VAL(A)", " + ", " + 1")),
     ] {
