@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const SCRIPT: &str = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 3 = \"camera\" IS NODE 0, TASKID 0\n\n\
+const SCRIPT: &str = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\n\
+                      TASK 3 = \"camera\" IS NODE 0, TASKID 0\n\n\
                       IF [ FAULTY T* ] THEN\n    RESTART @1\nFI\n";
 
 #[path = "../../src/scratch.rs"]

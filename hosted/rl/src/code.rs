@@ -104,8 +104,8 @@ diagnostic_codes! {
     NoAlpha = "RL0411",
         "TRANSIENT and ALPHA need an ALPHACOUNT of the task.";
     Versions = "RL0413",
-        "An N-version task has 2 to 8 versions, numbered from 1, and one voting algorithm. MEDIAN and both \
-         averages are for numbers alone, so no version may vote by digest.";
+        "An N-version task has 2 to 8 versions, numbered from 1, and one voting algorithm. \
+         MEDIAN and both averages are for numbers alone, so no version may vote by digest.";
     Deadlocked = "RL0414",
         "DEADLOCKED is a stub in the original: no fact says that two tasks wait for each \
          other. Let the tasks report an error instead.";

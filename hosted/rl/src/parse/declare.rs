@@ -191,17 +191,18 @@ impl Parser<'_> {
         let name = self.name()?;
         self.need(Sort::Equal, "`=`")?;
         let value = self.integer()?.it;
-        let is_it = |known: &str| known.eq_ignore_ascii_case(&name.it);
-        let first = self.script.statements.iter().find_map(|at| match &at.it {
-            Statement::Const { name: known, .. } if is_it(known) => Some(at.span.clone()),
-            _ => None,
-        });
-        if let Some(first) = first {
+        let key = name.it.to_ascii_uppercase();
+        if self.script.constants.contains_key(&key) {
+            let is_it = |known: &str| known.eq_ignore_ascii_case(&name.it);
+            let first = self.script.statements.iter().find_map(|at| match &at.it {
+                Statement::Const { name: known, .. } if is_it(known) => Some(at.span.clone()),
+                _ => None,
+            });
             let message = format!("CONST {} is declared twice", name.it);
             let wrong = Diagnostic::new(Code::Twice, name.span, message, "remove one of the two");
-            return self.refuse(wrong.beside(first, "the first"));
+            return self.refuse(wrong.beside(first.unwrap_or(0..0), "the first"));
         }
-        self.script.constants.insert(name.it.to_ascii_uppercase(), value);
+        self.script.constants.insert(key, value);
         Ok(Some(Statement::Const { name: name.it, value }))
     }
 

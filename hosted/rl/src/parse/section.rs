@@ -98,6 +98,8 @@ impl Parser<'_> {
                         self.skip_line();
                     }
                 }
+                // The list ends there.
+                Err(super::GivenUp) if self.begins_declaration() => {}
                 Err(super::GivenUp) => self.skip_line(),
             }
         }
@@ -226,13 +228,9 @@ impl Parser<'_> {
         let ms = u32::try_from(it / 1000).ok();
         let limit = weft_core::recovery::PAUSE_MS_MAX;
         let Some(ms) = ms.filter(|ms| (1..=limit).contains(ms)) else {
-            let message = "a PAUSE is from 1 ms to an hour";
-            return self.refuse(Diagnostic::new(
-                Code::Limit,
-                span,
-                message,
-                "write such a time, as `2 S`",
-            ));
+            let message = "the PAUSE is out of range";
+            let help = "use a PAUSE from 1 MS to 3600 S";
+            return self.refuse(Diagnostic::new(Code::Limit, span, message, help));
         };
         Ok(Action::Pause { ms })
     }

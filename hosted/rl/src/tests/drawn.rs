@@ -89,7 +89,8 @@ fn compared() -> impl Strategy<Value = String> {
     let beside =
         prop_oneof![decimal, sum(), select(vec!["ALPHA(T4)", "4"]).prop_map(str::to_owned)];
     prop_oneof![
-        1 => (comparison.clone(), beside.clone()).prop_map(|(it, sum)| format!("ALPHA(T3) {it} {sum}")),
+        1 => (comparison.clone(), beside.clone())
+            .prop_map(|(it, sum)| format!("ALPHA(T3) {it} {sum}")),
         1 => (beside, comparison).prop_map(|(sum, it)| format!("{sum} {it} ALPHA(T4)")),
         3 => both.prop_map(|(left, comparison, right)| format!("{left} {comparison} {right}")),
         1 => (0..3_u8).prop_map(|node| format!("IS_MANAGER(N{node})")),

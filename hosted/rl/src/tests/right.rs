@@ -81,6 +81,22 @@ fn drawn_scripts_are_formatted_and_decompiled_to_the_same_words() {
     checked.unwrap();
 }
 
+/// An alpha-count is in 256ths, what stands beside it is not.
+#[test]
+fn a_whole_number_beside_an_alpha_count_is_scaled() {
+    let head = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 3 = \"a\" IS NODE 1, TASKID 2\n\
+                CONST TWO = 2\nALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n";
+    for two in ["2", "2.0", "{TWO}", "1 + 1"] {
+        let text = format!("{head}IF [ ALPHA(T3) >= {two} ] THEN\nWARN T3\nFI\n");
+        let image = translated(&text).image.unwrap();
+        let expected = weft_core::recovery::Expected { nodes: None, keeps_rules: |_| true };
+        let program = weft_core::recovery::verify(&image, &expected).unwrap();
+        let words = crate::dump(&program);
+        let pushed = words.lines().find(|line| line.contains("PUSH")).unwrap();
+        assert!(pushed.ends_with("PUSH     512"), "{two}: {words}");
+    }
+}
+
 /// What a script could say in two ways, and where one arm ends and the next begins.
 #[test]
 fn shapes_of_guards_and_arms_survive() {
@@ -95,15 +111,23 @@ fn shapes_of_guards_and_arms_survive() {
         "IF [ FAULTY T3 ] THEN\nELSE\nFI",
         "IF [ FAULTY T3 ] THEN\nELIF [ FAULTY T4 ] THEN\nELSE\nLET A = 1\nFI",
         "IF [ FAULTY T3 ] THEN\nIF [ FAULTY T4 ] THEN\nWARN T3\nELSE\nFI\nFI",
-        "IF [ FAULTY T3 ] THEN\nIF [ FAULTY T4 ] THEN\nELSE\nFI\nELSE\nIF [ FAULTY T5 ] THEN\nFI\nFI",
+        "IF [ FAULTY T3 ] THEN\nIF [ FAULTY T4 ] THEN\nELSE\nFI\nELSE\n\
+         IF [ FAULTY T5 ] THEN\nFI\nFI",
         "IF [ ERRN(T*) > ERRN(T3) + 1 OR ERRN(T3) > 1 OR ERRN(N*) == 2 ] THEN\nWARN T3\nFI",
         "IF [ NOT ERRN(G*) > 1 AND NOT (FAULTY T3 OR NOT NOT FAULTY T*) ] THEN\nWARN T3\nFI",
-        "IF [ ALPHA(T*) >= 2 AND 2.004 < ALPHA(T3) AND ALPHA(T3) < VAL(A) * 256 ] THEN\nWARN T3\nFI",
+        "IF [ ALPHA(T*) >= 2 AND 2.004 < ALPHA(T3) AND ALPHA(T3) < VAL(A) * 256 ] \
+         THEN\nWARN T3\nFI",
         "IF [ ALPHA(T3) > ALPHA(T4) OR (1 + 2) * 3 - (4 - -VAL(B)) == --1 ] THEN\nWARN T3\nFI",
         "IF [ FAULTY T3 ] THEN\nPAUSE 2 S\nLOG \"a\" 1, -VAL(A)\nPAUSE 1 MS\nERR 1 N1 WARN T3\nFI",
-        "IF [ FIRED T3 ] THEN\nFI\nWATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 1001 US\nON ERROR\nEND WATCHDOG",
+        "IF [ FIRED T3 ] THEN\nFI\nWATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 1001 US\n\
+         ON ERROR\nEND WATCHDOG",
         &format!("IF [ FIRED T3 ] THEN\n{}FI", "IF [ FIRED T3 ] THEN\nWARN T3\nFI\n".repeat(600)),
         &format!("IF [ {} ] THEN\nWARN T3\nFI", chain("FIRED T3", " OR ", " OR FAULTY T3")),
+        &format!(
+            "IF [ {}FIRED T3{} ] THEN\nWARN T3\nFI",
+            "(".repeat(20),
+            format!("{})", " OR FIRED T3".repeat(60)).repeat(20)
+        ),
         &format!("IF [ {} > 2 ] THEN\nWARN T3\nFI", chain("VAL(A)", " + ", " + 1")),
     ] {
         let text = format!("{head}{section}\n");

@@ -182,7 +182,8 @@ const WRONG: &[(&str, &str)] = &[
     ("IF [ ERRN(T3) > 1.5 ] THEN\nWARN T3\nFI", "RL0103"),
     ("IF [ FAULTY T3 ] THEN\nLOG \"x\" 1.5\nFI", "RL0103"),
     (
-        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\nIF [ ALPHA(T3) >= 300 ] THEN\nWARN T3\nFI",
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ ALPHA(T3) >= 300 ] THEN\nWARN T3\nFI",
         "RL0401",
     ),
     ("IF [ FAULTY T3 ] THEN\nERR 70000 T3 WARN T3\nFI", "RL0401"),
@@ -191,15 +192,18 @@ const WRONG: &[(&str, &str)] = &[
     ("IF [ FAULTY T3 ] THEN\nREMOVE -1 T3 FROM ERRORLIST\nFI", "RL0401"),
     ("IF [ ERRN(T*) > ERRN(N*) ] THEN\nWARN T3\nFI", "RL0408"),
     (
-        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\nIF [ ALPHA(T3) * 2 > 4 ] THEN\nWARN T3\nFI",
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ ALPHA(T3) * 2 > 4 ] THEN\nWARN T3\nFI",
         "RL0419",
     ),
     (
-        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\nIF [ FAULTY T3 ] THEN\nLET A = ALPHA(T3)\nFI",
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ FAULTY T3 ] THEN\nLET A = ALPHA(T3)\nFI",
         "RL0419",
     ),
     (
-        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\nIF [ FAULTY T3 ] THEN\nLOG \"alpha\" ALPHA(T3)\nFI",
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ FAULTY T3 ] THEN\nLOG \"alpha\" ALPHA(T3)\nFI",
         "RL0419",
     ),
     ("IF [ FAULTY T3 ] THEN\nSEND 1 / 0 T3\nFI", "RL0420"),
