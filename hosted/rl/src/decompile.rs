@@ -18,7 +18,7 @@ use weft_core::recovery::{Depth, Entity, Instruction, Kind, Program, Target, Tim
 
 use crate::dump::{decimal, duration, entity, letter, subject};
 use crate::{Judgement, format, translate_as};
-use expression::Expression;
+use expression::{Expression, Stack};
 
 /// A script of which `program` is the translation, but for its lines and the digest of its source.
 #[must_use]
@@ -245,12 +245,12 @@ impl Decompiler<'_> {
 
     /// The numbers that are pushed here.
     fn expressions(&mut self) -> Option<Vec<Expression>> {
-        let mut stack = Vec::new();
+        let mut stack = Stack::default();
         while let Some(word) = self.next().filter(|word| expression::is_part(*word)) {
-            expression::push(&mut stack, word)?;
+            stack.push(word)?;
             self.at += 1;
         }
-        Some(stack)
+        Some(stack.expressions)
     }
 
     fn guard(&mut self) -> Option<String> {

@@ -10,6 +10,9 @@ use crate::dump::{decimal, fact};
 /// The operators of one chain that the parser takes; more stand in parentheses.
 const CHAIN_MAX: usize = 63;
 
+/// How deep expressions are, which are walked by recursion: no script of 3000 words has deeper ones.
+const DEPTH_MAX: usize = 1_500;
+
 /// What one number on the stack is computed from.
 #[derive(Clone, PartialEq)]
 pub(super) enum Expression {
@@ -46,31 +49,51 @@ pub(super) const fn is_part(word: Instruction) -> bool {
     )
 }
 
-/// Does to a stack of expressions what `word` does to one of numbers.
-pub(super) fn push(stack: &mut Vec<Expression>, word: Instruction) -> Option<()> {
-    let mut pop = || stack.pop().map(Box::new);
-    let made = match word {
-        Instruction::Test { status, of, set } => Test(status, of, set),
-        Instruction::Push(number) => Number(number),
-        Instruction::Load(of) => Expression::Fact(of),
-        Instruction::Neg => Neg(pop()?),
-        Instruction::Not => Not(pop()?),
-        _ => {
-            let (right, left) = (pop()?, pop()?);
-            match word {
-                Instruction::Add => Both('+', left, right),
-                Instruction::Sub => Both('-', left, right),
-                Instruction::Mul => Both('*', left, right),
-                Instruction::Div => Both('/', left, right),
-                Instruction::Compare(comparison) => Compare(comparison, left, right),
-                Instruction::And => Join("AND", left, right),
-                Instruction::Or => Join("OR", left, right),
-                _ => return None,
-            }
+/// A stack of expressions, with the depth of each.
+#[derive(Default)]
+pub(super) struct Stack {
+    pub(super) expressions: Vec<Expression>,
+    depths: Vec<usize>,
+}
+
+impl Stack {
+    /// Does to the expressions what `word` does to numbers; none if they become too deep.
+    pub(super) fn push(&mut self, word: Instruction) -> Option<()> {
+        let operands = match word {
+            Instruction::Test { .. } | Instruction::Push(_) | Instruction::Load(_) => 0,
+            Instruction::Neg | Instruction::Not => 1,
+            _ => 2,
+        };
+        let left = self.depths.len().checked_sub(operands)?;
+        let depth = self.depths.split_off(left).into_iter().max().map_or(0, |depth| depth + 1);
+        if depth > DEPTH_MAX {
+            return None;
         }
-    };
-    stack.push(made);
-    Some(())
+        self.depths.push(depth);
+        let mut pop = || self.expressions.pop().map(Box::new);
+        let made = match word {
+            Instruction::Test { status, of, set } => Test(status, of, set),
+            Instruction::Push(number) => Number(number),
+            Instruction::Load(of) => Expression::Fact(of),
+            Instruction::Neg => Neg(pop()?),
+            Instruction::Not => Not(pop()?),
+            _ => {
+                let (right, left) = (pop()?, pop()?);
+                match word {
+                    Instruction::Add => Both('+', left, right),
+                    Instruction::Sub => Both('-', left, right),
+                    Instruction::Mul => Both('*', left, right),
+                    Instruction::Div => Both('/', left, right),
+                    Instruction::Compare(comparison) => Compare(comparison, left, right),
+                    Instruction::And => Join("AND", left, right),
+                    Instruction::Or => Join("OR", left, right),
+                    _ => return None,
+                }
+            }
+        };
+        self.expressions.push(made);
+        Some(())
+    }
 }
 
 impl Expression {

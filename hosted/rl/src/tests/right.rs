@@ -173,3 +173,27 @@ fn every_guard_and_action_is_translated() {
     assert!(translation.image.is_some(), "{}", translation.render());
     assert_eq!(format(text).unwrap(), text);
 }
+
+/// The verifier takes any number of NOTs in a row; what is walked by recursion must be bounded.
+#[test]
+fn an_image_whose_guard_is_too_deep_gives_no_script() {
+    use weft_core::recovery::{Depth, Expected, Header, Instruction, Role, Word, seal, verify};
+    for depth in [1_490, 2_900] {
+        let end = 3 + 2 + depth + 1;
+        let mut words = vec![
+            Instruction::Role { node: 0, role: Role::Manager },
+            Instruction::Role { node: 1, role: Role::Backup },
+            Instruction::Code,
+            Instruction::Section { number: 1, depth: Depth::Top, end },
+            Instruction::Push(0),
+        ];
+        words.extend((0..depth).map(|_| Instruction::Not));
+        words.extend([Instruction::JumpIfFalse(end), Instruction::End]);
+        let header = Header { words: end + 1, nodes: 2, ..Header::default() };
+        let words = words.iter().flat_map(|word| Word::to_bytes(word.encode()));
+        let mut image: Vec<u8> = header.to_bytes().into_iter().chain(words).collect();
+        seal(&mut image);
+        let expected = Expected { nodes: None, keeps_rules: |_| true };
+        assert_eq!(crate::decompile(&verify(&image, &expected).unwrap()), None);
+    }
+}
