@@ -55,7 +55,7 @@ enum Command {
     /// Format scripts in place.
     ///
     /// Blanks and the case of keywords change, and nothing else. The words and strings of the image
-    /// stay; lines may move, so the image may have another digest. A running cluster takes such an
+    /// stay; lines may move, and the digest is that of another text, so a running cluster takes the
     /// image for a new script.
     Fmt {
         /// The scripts.
