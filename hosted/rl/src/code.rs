@@ -35,7 +35,7 @@ diagnostic_codes! {
          comments a script has letters, digits and the signs of its operators, in ASCII.";
     Text = "RL0102",
         "A string ends at its second quotation mark, on the same line, and has at most 64 \
-         bytes.";
+         bytes and no control character.";
     Number = "RL0103",
         "Integers go to 2147483647; decimals have at most three places and are written \
          where a threshold, a factor or an alpha-count stands.";
@@ -43,7 +43,8 @@ diagnostic_codes! {
         "A script is a text in UTF-8 of at most 64 KiB, without NUL. An empty one is \
          refused: it names no manager.";
     Name = "RL0105",
-        "A name has at most 32 letters, digits and underscores.";
+        "A name has 1 to 32 letters, digits and underscores, that of a task or a group hyphens, \
+         too. `T{…}` names a task without a hyphen.";
     Expected = "RL0201",
         "The grammar asks for something else at this place. `weft rl reference` prints the \
          grammar.";
@@ -65,10 +66,14 @@ diagnostic_codes! {
     Undeclared = "RL0302",
         "A task, a group or a node of this number is not declared.";
     Twice = "RL0303",
-        "Declared before.";
+        "What may stand once stands twice: a number, the name of a task or a group, what a number \
+         stands for, or a property. Both places are shown.";
     Include = "RL0304",
         "An included script must be readable, must not include itself, and stands at most 4 \
          deep. A script has at most 64 files with all that it includes.";
+    Ambiguous = "RL0305",
+        "A name in `T{…}` that stands for several tasks: it is a CONST and a task, or that of a \
+         range of tasks.";
     Limit = "RL0401",
         "The number is beyond its limit.";
     StatusKind = "RL0402",
@@ -83,7 +88,7 @@ diagnostic_codes! {
          have so many.";
     Negated = "RL0405",
         "An atom under NOT keeps no set: what satisfies it is what does not satisfy the \
-         guard. Write the guard without NOT, or use `~k`.";
+         guard. Write the atom without NOT, and `~k` for the rest of its wildcard.";
     Complement = "RL0406",
         "`~k` is the complement within the atom's own wildcard or group. An atom about a \
          single task or node has none.";
@@ -99,8 +104,8 @@ diagnostic_codes! {
     NoAlpha = "RL0411",
         "TRANSIENT and ALPHA need an ALPHACOUNT of the task.";
     Versions = "RL0413",
-        "An N-version task has 2 to 8 versions and one voting algorithm. MEDIAN and both \
-         averages are for numbers alone, so no version may vote by digest.";
+        "An N-version task has 2 to 8 versions, numbered from 1, and one voting algorithm. \
+         MEDIAN and both averages are for numbers alone, so no version may vote by digest.";
     Deadlocked = "RL0414",
         "DEADLOCKED is a stub in the original: no fact says that two tasks wait for each \
          other. Let the tasks report an error instead.";
@@ -112,10 +117,17 @@ diagnostic_codes! {
     Metric = "RL0418",
         "A metric is a distance: `METRIC WITHIN 5`. Functions of the application cannot be \
          named.";
+    AlphaAlone = "RL0419",
+        "An alpha-count has places after the point, all other numbers have none. So it is only \
+         compared, alone on its side: `ALPHA(T3) >= 2`, `ALPHA(T3) >= 2.5`, `ALPHA(T3) > VAL(A)`.";
+    Constant = "RL0420",
+        "A constant expression that divides by zero, or goes beyond 2147483647. In a running \
+         cluster it would end the section.";
     ClusterNode = "RL0501",
-        "The cluster has another number of nodes.";
+        "The cluster has another number of nodes. A cluster has 2 to 32 of them.";
     ClusterTask = "RL0502",
-        "The cluster file gives this task to no such node, or gives the node fewer tasks.";
+        "The cluster file gives this task to no such node, gives the node fewer tasks, or has \
+         another task at this place.";
     ClusterRole = "RL0503",
         "The cluster file gives the nodes other roles. Both must agree, or only one of them \
          gives roles.";
@@ -154,6 +166,16 @@ diagnostic_codes! {
     LintRestartNode = "RL0906",
         "RESTART of a node fences it everywhere and resets it. An order about the manager's \
          own node is refused.";
+    LintRole = "RL0907",
+        "Some nodes have a role and others have none. Those are backups.";
+    LintNever = "RL0908",
+        "The guard asks for what never is, or always: FIRED of what no WATCHDOG watches, or a \
+         number that the fact cannot be. ERRN is at least 0, ERRT 0 to 65535, PHASE 0 to 255.";
+    LintEmpty = "RL0909",
+        "An arm or a WATCHDOG without actions. It answers no error; DEFAULT does.";
+    LintOwnNode = "RL0910",
+        "The node begins as the manager, and a manager's order about its own node is refused and \
+         counted. It stands once another node manages.";
 }
 
 impl DiagnosticCode {
@@ -168,6 +190,10 @@ impl DiagnosticCode {
                 | Self::LintThreshold
                 | Self::LintUnanswered
                 | Self::LintRestartNode
+                | Self::LintRole
+                | Self::LintNever
+                | Self::LintEmpty
+                | Self::LintOwnNode
         )
     }
 

@@ -64,7 +64,9 @@ impl Diagnostic {
         };
         if self.code == DiagnosticCode::File {
             // Of a text that is no script a line may be anything, and of any length.
-            let group = title.element(Origin::path(file.name.as_str()));
+            let (line, column) = sources.line_column(&self.span);
+            let origin = Origin::path(file.name.as_str()).line(line).char_column(column);
+            let group = title.element(origin);
             return Renderer::plain()
                 .render(&[group.element(Level::HELP.message(self.help.as_str()))]);
         }

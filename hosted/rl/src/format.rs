@@ -1,5 +1,6 @@
 //! `weft rl fmt`: keywords in upper case, four spaces a level, one blank line between sections,
-//! comments where they are. Nothing but blanks and the case of words changes, so the image stays.
+//! comments where they are. Nothing but blanks and the case of words changes, so words and strings
+//! of the image stay; its lines, and the digest of its source, may not.
 
 use crate::diagnostic::Diagnostic;
 use crate::parse::unfit;
@@ -188,6 +189,10 @@ fn join(words: &[(Sort, String)], level: usize) -> String {
 fn is_tied(words: &[(Sort, String)], at: usize) -> bool {
     let is = |at: usize, sort: Sort| words[at].0 == sort;
     if words[0].1 == "DEFINE" && (is(at, Sort::Minus) || is(at - 1, Sort::Minus)) {
+        return true;
+    }
+    // The range of a TASK; the brackets of a guard stand apart.
+    if words[0].1 == "TASK" && (is(at - 1, Sort::BracketOpen) || is(at, Sort::BracketClose)) {
         return true;
     }
     if is(at, Sort::ParenOpen) && at >= 2 && words[at - 2].1 == "CALL" {

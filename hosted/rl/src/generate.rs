@@ -1,11 +1,12 @@
 //! The code generator: statements and tables to an image, which the verifier then sees.
 
 mod atoms;
+mod sums;
 
 use std::collections::HashMap;
 
 use weft_core::recovery::{
-    Depth, Entity, Expected, Fact, FactName, Header, Instruction, Kind, POOL_MAX, Target,
+    Depth, Entity, Expected, FactName, Header, Instruction, Kind, POOL_MAX, Role, Target,
     TimeoutName, Verb, WORDS_MAX, Word, seal, verify,
 };
 
@@ -15,7 +16,7 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Names;
 use crate::source::{Sources, Span};
-use crate::tree::{Action, Aim, At, EntityAt, Guard, Number, Section, Statement, Sum};
+use crate::tree::{Action, Aim, At, EntityAt, Guard, Section, Statement, Sum};
 use atoms::Atom;
 
 /// An image, or what is wrong.
@@ -31,7 +32,12 @@ struct Generator<'n> {
     pool: Vec<u8>,
     texts: HashMap<String, u16>,
     wrong: Vec<Diagnostic>,
+    /// The place of each word.
+    places: Vec<Span>,
+    /// The place at which the strings were too many.
+    overfull: Option<Span>,
     line: u16,
+    place: Span,
     sections: u16,
     sets: usize,
     /// The atoms of the sections around, innermost last.
@@ -52,7 +58,10 @@ pub(crate) fn generate(
         pool: Vec::new(),
         texts: HashMap::new(),
         wrong: Vec::new(),
+        places: Vec::new(),
+        overfull: None,
         line: 0,
+        place: 0..0,
         sections: 0,
         sets: 0,
         atoms: Vec::new(),
@@ -74,6 +83,7 @@ pub(crate) fn generate(
 impl Generator<'_> {
     fn emit(&mut self, instruction: Instruction) {
         self.words.push((instruction, self.line));
+        self.places.push(self.place.clone());
     }
 
     /// The index of the next word.
@@ -92,6 +102,9 @@ impl Generator<'_> {
         let offset = u16::try_from(self.pool.len()).unwrap_or(u16::MAX);
         self.pool.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
         self.pool.extend(text.as_bytes());
+        if self.pool.len() > POOL_MAX {
+            self.overfull.get_or_insert(self.place.clone());
+        }
         self.texts.insert(text.to_owned(), offset);
         offset
     }
@@ -110,7 +123,7 @@ impl Generator<'_> {
             }
         }
         for (task, it) in &names.tasks {
-            self.line = self.line_of(&it.span);
+            self.at(&it.span);
             let name = self.text(&it.name);
             let (node, index) = (it.node, it.index);
             self.emit(Instruction::Task { task: *task, node, index, name });
@@ -146,14 +159,16 @@ impl Generator<'_> {
         }
     }
 
-    fn line_of(&self, span: &Span) -> u16 {
-        u16::try_from(self.sources.line_column(span).0).unwrap_or(u16::MAX)
+    /// What follows is of this place.
+    fn at(&mut self, span: &Span) {
+        self.line = u16::try_from(self.sources.line_column(span).0).unwrap_or(u16::MAX);
+        self.place = span.clone();
     }
 
     fn top(&mut self, section: &Section, span: &Span) {
         self.sets = 0;
         let begin = self.words.len();
-        self.line = self.line_of(span);
+        self.at(span);
         self.section(section, Depth::Top);
         let here = self.here();
         for (word, _) in &mut self.words[begin..] {
@@ -172,7 +187,7 @@ impl Generator<'_> {
         for (number, arm) in section.arms.iter().enumerate() {
             let mut skip = None;
             if let Some(guard) = &arm.guard {
-                self.line = self.line_of(&guard.span);
+                self.at(&guard.span);
                 self.guard(&guard.it, &mut atom);
                 skip = Some(self.words.len());
                 self.emit(Instruction::JumpIfFalse(0));
@@ -193,7 +208,7 @@ impl Generator<'_> {
     }
 
     fn no_alpha(&mut self, span: &Span) {
-        let message = "the task has no alpha-count";
+        let message = "there is no alpha-count";
         let help = "declare it: `ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 EVERY 1 S END`";
         self.refuse(Code::NoAlpha, span, message, help);
     }
@@ -219,23 +234,7 @@ impl Generator<'_> {
                 };
                 self.emit(Instruction::Test { status: *status, of, set });
             }
-            Guard::Compare(comparison, left, right) => {
-                let wildcard = wildcard_of(left).or_else(|| wildcard_of(right));
-                let Some(wildcard) = wildcard else {
-                    self.sum(left, None);
-                    self.sum(right, None);
-                    self.emit(Instruction::Compare(*comparison));
-                    return;
-                };
-                // Some entity of the kind satisfies it.
-                self.emit(Instruction::Push(0));
-                for id in self.everything(wildcard) {
-                    self.sum(left, Some(id));
-                    self.sum(right, Some(id));
-                    self.emit(Instruction::Compare(*comparison));
-                    self.emit(Instruction::Or);
-                }
-            }
+            Guard::Compare(comparison, left, right) => self.compare(*comparison, left, right),
             Guard::IsManager(node) => self.fact(FactName::IsManager, node, None),
             Guard::Not(inner) => {
                 self.guard(inner, atom);
@@ -262,65 +261,9 @@ impl Generator<'_> {
         }
     }
 
-    /// A number onto the stack; a wildcard stands for `any`.
-    fn sum(&mut self, sum: &Sum, any: Option<u8>) {
-        match sum {
-            Sum::Number(number) => match self.names.value(&number.it, None) {
-                Some(value) => self.emit(Instruction::Push(i32::try_from(value).unwrap_or(0))),
-                None => self.wrong.push(self.names.unknown(&number.it, number.span.clone())),
-            },
-            Sum::Decimal(parts) => {
-                self.emit(Instruction::Push(i32::try_from(*parts).unwrap_or(i32::MAX)));
-            }
-            Sum::Variable(variable) => {
-                let of = Entity { kind: Kind::Task, id: *variable };
-                self.emit(Instruction::Load(Fact { name: FactName::Variable, of }));
-            }
-            Sum::Fact(name, entity) => self.fact(*name, entity, any),
-            Sum::Neg(inner) => {
-                self.sum(inner, any);
-                self.emit(Instruction::Neg);
-            }
-            Sum::Both(operator, left, right) => {
-                self.sum(left, any);
-                self.sum(right, any);
-                self.emit(match operator {
-                    '+' => Instruction::Add,
-                    '-' => Instruction::Sub,
-                    '*' => Instruction::Mul,
-                    _ => Instruction::Div,
-                });
-            }
-        }
-    }
-
-    fn fact(&mut self, name: FactName, entity: &EntityAt, any: Option<u8>) {
-        if self.is_paused {
-            self.paused(&entity.span);
-            return;
-        }
-        let kind = entity.it.kind;
-        if !name.is_of(kind) {
-            let message = format!("{} is no number of a {}", name.as_str(), kind_name(kind));
-            self.refuse(Code::StatusKind, &entity.span, message, "ask for another entity");
-            return;
-        }
-        let Some(id) = self.entity(entity) else { return };
-        let Some(id) = id.or(any) else {
-            let message = "a wildcard stands for no single number here";
-            self.refuse(Code::Wildcard, &entity.span, message, "name one entity");
-            return;
-        };
-        if name == FactName::Alpha && !self.names.alphas.contains_key(&id) {
-            self.no_alpha(&entity.span);
-            return;
-        }
-        self.emit(Instruction::Load(Fact { name, of: Entity { kind, id } }));
-    }
-
     fn paused(&mut self, span: &Span) {
-        let message = "this stands behind a PAUSE, when the facts are others";
-        let help = "behind a PAUSE, act on named entities; or move it before the PAUSE";
+        let message = "sets, facts and sections are not available after a PAUSE";
+        let help = "name the entities after a PAUSE, or move this before it";
         self.refuse(Code::Paused, span, message, help);
     }
 
@@ -328,7 +271,7 @@ impl Generator<'_> {
         let around = std::mem::replace(&mut self.is_paused, false);
         let begin = self.words.len();
         for action in actions {
-            self.line = self.line_of(&action.span);
+            self.at(&action.span);
             self.action(action, arm);
         }
         // The pauses of this list; those of nested ones have their end already.
@@ -350,7 +293,7 @@ impl Generator<'_> {
             }
             Action::Warn(aim) => self.aimed(aim, arm, Instruction::Warn),
             Action::WarnOf { error, about, aim } => {
-                self.sum(error, None);
+                self.sum_within(error, 0, i32::from(u16::MAX), "no error is of kind");
                 let kind = about.it.kind;
                 let Some(id) = self.entity(about) else { return };
                 let Some(id) = id else {
@@ -363,7 +306,7 @@ impl Generator<'_> {
             }
             Action::Purge { count: None, aim } => self.aimed(aim, arm, Instruction::Purge),
             Action::Purge { count: Some(count), aim } => {
-                self.sum(count, None);
+                self.sum_within(count, 1, i32::MAX, "this removes no error:");
                 self.aimed(aim, arm, Instruction::PurgeCount);
             }
             Action::Clear(aim) => {
@@ -425,6 +368,12 @@ impl Generator<'_> {
             let message = "RESTART of a node fences it everywhere and resets it";
             let help = "restart its tasks if that is enough; the manager's own node is refused";
             self.refuse(Code::LintRestartNode, &aim.span, message, help);
+        } else if let Target::One(Entity { kind: Kind::Node, id }) = target
+            && self.names.roles.get(usize::from(id)) == Some(&Role::Manager)
+        {
+            let message = format!("node {id} begins as the manager, which refuses this order");
+            let help = "order it of another node: a manager does not judge its own";
+            self.refuse(Code::LintOwnNode, &aim.span, message, help);
         }
         self.emit(Instruction::Act { verb, target });
         if let Some(warn) = warn {
@@ -439,17 +388,20 @@ impl Generator<'_> {
     }
 
     fn finish(mut self) -> Generated {
-        let is_too_large = self.words.len() > WORDS_MAX || self.pool.len() > POOL_MAX;
-        if is_too_large {
-            let message = format!(
-                "the script has {} words and {} bytes of strings",
-                self.words.len(),
-                self.pool.len()
+        if let Some(place) = self.places.get(WORDS_MAX).cloned() {
+            let message = format!("the script has {} words, and may have 3000", self.words.len());
+            self.refuse(
+                Code::TooLarge,
+                &place,
+                message,
+                "this is one too many: shorten the script",
             );
-            let help = "at most 3000 words and 2048 bytes; shorten it";
-            self.refuse(Code::TooLarge, &(0..0), message, help);
+        } else if let Some(place) = self.overfull.take() {
+            let len = self.pool.len();
+            let message = format!("the script has {len} bytes of strings, and may have 2048");
+            self.refuse(Code::TooLarge, &place, message, "this is one too many: shorten the texts");
         }
-        if is_too_large || !self.wrong.iter().all(Diagnostic::is_warning) {
+        if !self.wrong.iter().all(Diagnostic::is_warning) {
             return Generated { image: None, diagnostics: self.wrong };
         }
         let image = self.image();
@@ -457,7 +409,8 @@ impl Generator<'_> {
         if let Err(rejected) = verify(&image, &expected) {
             // The bounds that the verifier alone counts: the stack, and the jumps ahead.
             let message = format!("the translated script is refused: {rejected}");
-            self.refuse(Code::TooLarge, &(0..0), message, "split its sections, or its guards");
+            let place = self.places.get(usize::from(rejected.word)).cloned().unwrap_or(0..0);
+            self.refuse(Code::TooLarge, &place, message, "split its sections, or its guards");
             return Generated { image: None, diagnostics: self.wrong };
         }
         Generated { image: Some(image), diagnostics: self.wrong }
@@ -496,18 +449,5 @@ const fn kind_name(kind: Kind) -> &'static str {
         Kind::Task => "task",
         Kind::Group => "group",
         Kind::Node => "node",
-    }
-}
-
-/// The kind of the first wildcard of a sum.
-fn wildcard_of(sum: &Sum) -> Option<Kind> {
-    match sum {
-        Sum::Fact(_, entity) if entity.it.number.is_none() => Some(entity.it.kind),
-        Sum::Both(_, left, right) => wildcard_of(left).or_else(|| wildcard_of(right)),
-        Sum::Neg(inner) => wildcard_of(inner),
-        Sum::Number(At { it: Number::Written(_) | Number::Named(_), .. })
-        | Sum::Decimal(_)
-        | Sum::Variable(_)
-        | Sum::Fact(..) => None,
     }
 }

@@ -9,6 +9,7 @@
 //! passed the verifier. The language is described in `reference.md`.
 
 pub mod code;
+mod decompile;
 pub mod diagnostic;
 mod dump;
 mod format;
@@ -25,11 +26,13 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use decompile::decompile;
 pub use dump::dump;
 pub use format::format;
 pub use parse::{ERRORS_MAX, Reader, SOURCE_MAX};
 pub use surroundings::{ClusterTask, Surroundings, with_timeouts};
 
+use code::DiagnosticCode;
 use diagnostic::Diagnostic;
 use source::Sources;
 
@@ -43,6 +46,8 @@ pub struct Translation {
     pub image: Option<Vec<u8>>,
     /// Errors and warnings, by their place.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether there are more than these.
+    pub has_more: bool,
     /// The texts that the diagnostics are about.
     pub sources: Sources,
 }
@@ -52,7 +57,9 @@ impl Translation {
     #[must_use]
     pub fn render(&self) -> String {
         let drawings = self.diagnostics.iter().map(|it| it.render(&self.sources));
-        drawings.map(|drawing| drawing + "\n\n").collect()
+        let drawn: String = drawings.map(|drawing| drawing + "\n\n").collect();
+        let more = "and more: correct these first\n\n";
+        if self.has_more { drawn + more } else { drawn }
     }
 }
 
@@ -65,12 +72,51 @@ pub fn translate(
     cluster: Option<&Surroundings>,
     reader: &mut Reader<'_>,
 ) -> Translation {
+    translate_as(name, text, cluster, reader, Judgement::Whole)
+}
+
+/// The same of a file: what is no text in UTF-8 is refused where it ceases to be one.
+#[must_use]
+pub fn translate_bytes(
+    name: &str,
+    bytes: &[u8],
+    cluster: Option<&Surroundings>,
+    reader: &mut Reader<'_>,
+) -> Translation {
+    let text = String::from_utf8_lossy(bytes);
+    let wrong = std::str::from_utf8(bytes).err().filter(|_| bytes.len() <= SOURCE_MAX);
+    let Some(wrong) = wrong else { return translate(name, &text, cluster, reader) };
+    let (mut sources, at) = (Sources::default(), wrong.valid_up_to());
+    sources.add(name, &text);
+    let message = "the script is not text in UTF-8";
+    let help = "save it as UTF-8; `weft rl dump` shows an image";
+    let wrong = Diagnostic::new(DiagnosticCode::File, at..at, message, help);
+    Translation { image: None, diagnostics: vec![wrong], has_more: false, sources }
+}
+
+/// Whether the timing is judged: an image does not say of which cluster it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// All is judged.
+    Whole,
+    /// The timing is left to the cluster.
+    Left,
+}
+
+pub(crate) fn translate_as(
+    name: &str,
+    text: &str,
+    cluster: Option<&Surroundings>,
+    reader: &mut Reader<'_>,
+    judgement: Judgement,
+) -> Translation {
     let mut sources = Sources::default();
     let script = parse::parse(name, text, &mut sources, reader);
     let mut diagnostics = script.diagnostics;
     let mut image = None;
     if diagnostics.is_empty() {
-        let (names, found) = resolve::resolve(&script.statements, &script.constants, cluster);
+        let (names, found) =
+            resolve::resolve(&script.statements, &script.constants, cluster, judgement);
         diagnostics.extend(found);
         if diagnostics.iter().all(Diagnostic::is_warning) {
             let generated = generate::generate(&script.statements, &names, &sources);
@@ -82,9 +128,10 @@ pub fn translate(
         }
     }
     diagnostics.sort_by_key(|it| it.span.start);
+    let has_more = diagnostics.len() > ERRORS_MAX;
     diagnostics.truncate(ERRORS_MAX);
     if !diagnostics.iter().all(Diagnostic::is_warning) {
         image = None;
     }
-    Translation { image, diagnostics, sources }
+    Translation { image, diagnostics, has_more, sources }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_core::recovery::{FactName, Kind, Status};
+use weft_core::recovery::{Comparison, FactName, Kind, Status};
 
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -76,7 +76,7 @@ impl Linter<'_> {
             }
             Statement::Alpha { task, .. } => self.entity(&task.it),
             Statement::Nversion { versions, on_success, on_error, .. } => {
-                let versions = versions.iter().map(|(version, _)| version);
+                let versions = versions.iter().map(|version| &version.task);
                 let all = versions.chain(on_success).chain(on_error);
                 all.for_each(|task| self.entity(&task.it));
             }
@@ -92,12 +92,12 @@ impl Linter<'_> {
             Statement::Const { name, .. }
                 if !self.used.constants.contains(&name.to_ascii_uppercase()) =>
             {
-                (format!("no number is written {{{name}}}"), "use it, or remove it")
+                (format!("the constant {name} is never used"), "use it, or remove it")
             }
             Statement::Logical { group, name, .. }
                 if !u8::try_from(*group).is_ok_and(|group| self.used.groups.contains(&group)) =>
             {
-                (format!("no section names the group {name}"), "use it, or remove it")
+                (format!("no section uses the group {}", name.it), "use it, or remove it")
             }
             Statement::Alpha { task, .. }
                 if self.id(&task.it).is_some_and(|task| !self.used.alphas.contains(&task)) =>
@@ -161,7 +161,7 @@ impl Linter<'_> {
         let mut scope = Vec::new();
         // The guards of the arms above, and whether one of them always holds.
         let (mut above, mut is_decided) = (BTreeMap::<String, Span>::new(), false);
-        for Arm { guard, actions } in &section.arms {
+        for Arm { guard, actions, begin } in &section.arms {
             if let Some(At { it, span }) = guard {
                 let key = self.guard(it, &mut scope);
                 let known = constant(it, self.names);
@@ -179,6 +179,11 @@ impl Linter<'_> {
             } else if is_decided && let Some(first) = actions.first() {
                 let message = "an arm above always holds, so ELSE is never reached".to_owned();
                 self.warn(Code::LintUnreachable, &first.span, message, "remove one of them");
+            }
+            if actions.is_empty() {
+                let message = "nothing is done here".to_owned();
+                let help = "write an action, or remove it: what is not answered gets DEFAULT";
+                self.warn(Code::LintEmpty, begin, message, help);
             }
             self.actions(actions, &scope, ordered);
         }
@@ -241,8 +246,8 @@ impl Linter<'_> {
         };
         // Not recorded again: a third order points to the first as well.
         if let Some(first) = ordered.get(&key) {
-            let message = "this order never stands: the first about an entity does";
-            let help = "remove one of the two";
+            let message = "this order has no effect: an order above is about the same entity";
+            let help = "remove one of the two: in one evaluation the first order stands";
             let wrong = Diagnostic::new(Code::LintSuperseded, aim.span.clone(), message, help);
             self.found.push(wrong.beside(first.clone(), "the first"));
         } else {
@@ -274,15 +279,22 @@ impl Linter<'_> {
     /// The guard without its places: equal for two that mean the same as they are written.
     fn guard(&mut self, guard: &Guard, scope: &mut Vec<EntityName>) -> String {
         match guard {
-            Guard::Atom(status, EntityAt { it, .. }) => {
+            Guard::Atom(status, EntityAt { it, span }) => {
                 self.entity(it);
                 scope.push(it.clone());
-                if *status == Status::Transient {
-                    self.used.alphas.extend(self.tasks(it));
+                match status {
+                    Status::Transient => self.used.alphas.extend(self.tasks(it)),
+                    Status::Fired if !self.is_watched(it) => {
+                        let message = "no WATCHDOG watches this, so it is never FIRED".to_owned();
+                        let help = "declare a WATCHDOG, or ask for FAULTY";
+                        self.warn(Code::LintNever, span, message, help);
+                    }
+                    _ => {}
                 }
                 format!("{status:?} {:?} {:?}", it.kind, self.id(it))
             }
             Guard::Compare(comparison, left, right) => {
+                self.compare(*comparison, left, right);
                 let (left, right) = (self.sum(left), self.sum(right));
                 format!("({left} {comparison:?} {right})")
             }
@@ -300,6 +312,41 @@ impl Linter<'_> {
         }
     }
 
+    /// Whether a watchdog, or the cluster file, watches some task of `entity`.
+    fn is_watched(&self, entity: &EntityName) -> bool {
+        let of = self.tasks(entity);
+        let beats = self.names.cluster.into_iter().flat_map(|cluster| &cluster.tasks);
+        beats.clone().any(|task| task.has_beat)
+            || self.names.watchdogs.values().any(|(task, _)| of.contains(task))
+    }
+
+    /// A fact that is compared with a number that it cannot be.
+    fn compare(&mut self, comparison: Comparison, left: &Sum, right: &Sum) {
+        let number = |sum: &Sum| self.names.constant(sum).ok().flatten();
+        let (name, at) = match (left, right) {
+            (Sum::Fact(name, _), sum) | (sum, Sum::Fact(name, _)) => (*name, sum),
+            _ => return,
+        };
+        let (Some(value), Some(last)) = (number(at), last_of(name)) else { return };
+        let holds = |fact| match std::ptr::eq(at, right) {
+            true => comparison.holds(fact, value),
+            false => comparison.holds(value, fact),
+        };
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let is_within = (0..=last).contains(&value);
+        // All other comparisons are monotonous, so the ends tell.
+        if is_equality && is_within || !is_equality && holds(0) != holds(last) {
+            return;
+        }
+        let how = if holds(0) { "always" } else { "never" };
+        let message = format!("this comparison {how} holds");
+        let help = match last {
+            i32::MAX => format!("{} is at least 0", name.as_str()),
+            _ => format!("{} is from 0 to {last}", name.as_str()),
+        };
+        self.warn(Code::LintNever, &at.span(), message, &help);
+    }
+
     /// The same of a sum.
     fn sum(&mut self, sum: &Sum) -> String {
         match sum {
@@ -307,8 +354,8 @@ impl Linter<'_> {
                 self.number(&number.it);
                 format!("{:?}", self.names.value(&number.it, None))
             }
-            Sum::Decimal(number) => format!("{number}/256"),
-            Sum::Variable(variable) => format!("variable {variable}"),
+            Sum::Decimal(number) => format!("{}/256", number.it),
+            Sum::Variable(variable) => format!("variable {}", variable.it),
             Sum::Fact(name, entity) => {
                 self.entity(&entity.it);
                 if *name == FactName::Alpha {
@@ -316,19 +363,27 @@ impl Linter<'_> {
                 }
                 format!("{name:?} {:?} {:?}", entity.it.kind, self.id(&entity.it))
             }
-            Sum::Neg(inner) => format!("-({})", self.sum(inner)),
-            Sum::Both(sign, left, right) => {
+            Sum::Neg(inner, _) => format!("-({})", self.sum(inner)),
+            Sum::Both(sign, left, right, _) => {
                 format!("({} {sign} {})", self.sum(left), self.sum(right))
             }
         }
     }
 }
 
+/// The greatest that a fact can be; none where it is not looked at.
+const fn last_of(name: FactName) -> Option<i32> {
+    match name {
+        FactName::ErrorCount => Some(i32::MAX),
+        FactName::ErrorKind => Some(65_535),
+        FactName::Phase => Some(255),
+        FactName::Alpha | FactName::Variable | FactName::IsManager => None,
+    }
+}
+
 /// What a comparison of two constants is; none for any other guard.
 fn constant(guard: &Guard, names: &Names<'_>) -> Option<bool> {
-    let Guard::Compare(comparison, Sum::Number(left), Sum::Number(right)) = guard else {
-        return None;
-    };
-    let number = |number: &At<Number>| i32::try_from(names.value(&number.it, None)?).ok();
+    let Guard::Compare(comparison, left, right) = guard else { return None };
+    let number = |sum: &Sum| names.constant(sum).ok().flatten();
     Some(comparison.holds(number(left)?, number(right)?))
 }

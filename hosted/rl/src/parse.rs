@@ -16,8 +16,10 @@ use crate::source::{Sources, Span};
 use crate::token::{Sort, Token, lex};
 use crate::tree::{At, EntityAt, EntityName, Number, Statement};
 
-/// The errors after which the parser stops.
+/// The errors that are shown.
 pub const ERRORS_MAX: usize = 20;
+/// The errors after which the parser stops: one more than are shown says that there are more.
+const STOP_AT: usize = ERRORS_MAX + 1;
 /// The longest source in bytes.
 pub const SOURCE_MAX: usize = 64 << 10;
 /// How deep INCLUDE goes.
@@ -28,6 +30,9 @@ pub(crate) const FILES_MAX: usize = 64;
 const DEPTH_MAX: usize = 24;
 /// How deep sections are nested.
 const SECTIONS_MAX: usize = 8;
+
+/// How long names are.
+const NAME_MAX: usize = 32;
 
 const LINE_END: &str = "the end of the line";
 
@@ -66,7 +71,6 @@ pub(crate) fn parse(
     script.diagnostics.extend(wrong);
     let stack = vec![name.to_owned()];
     let _all_read = include(tokens, &mut script, sources, reader, &stack);
-    script.diagnostics.truncate(ERRORS_MAX);
     script
 }
 
@@ -118,8 +122,8 @@ fn include(
         } else {
             match reader(&path, &from) {
                 Err(why) => Some(refuse(
-                    format!("{path:?} cannot be read: {why}"),
-                    "correct the path; it is relative to this file",
+                    format!("{path:?} cannot be included: {why}"),
+                    "correct the path, which is relative to this file, or that file",
                 )),
                 Ok((name, _)) if stack.contains(&name) => Some(refuse(
                     format!("{path:?} includes itself"),
@@ -158,7 +162,7 @@ pub(crate) struct Parser<'s> {
 impl Parser<'_> {
     /// Parses up to the next INCLUDE, which it returns, or to the end.
     fn statements(&mut self) -> Option<(String, Span)> {
-        while !self.is(Sort::End) && self.script.diagnostics.len() < ERRORS_MAX {
+        while !self.is(Sort::End) && self.script.diagnostics.len() < STOP_AT {
             if self.take(Sort::Line) {
                 continue;
             }
@@ -180,10 +184,25 @@ impl Parser<'_> {
                     }
                 }
                 Ok(None) => {}
+                // What was given up may end where the next statement begins.
+                Err(GivenUp) if self.here() != begin && self.begins_line() => {}
                 Err(GivenUp) => self.skip_line(),
             }
         }
         None
+    }
+
+    /// Whether the word before this one ends a line.
+    fn begins_line(&self) -> bool {
+        self.at > 0 && self.tokens[self.at - 1].sort == Sort::Line
+    }
+
+    /// Whether the word before is a string that its line cuts off, which was reported.
+    fn is_cut_off(&self) -> bool {
+        let Some(before) = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)) else {
+            return false;
+        };
+        before.sort == Sort::Text && !is_closed(&self.text_of(before))
     }
 
     fn token(&self) -> &Token {
@@ -253,6 +272,9 @@ impl Parser<'_> {
     }
 
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        if self.is_cut_off() {
+            return Err(GivenUp);
+        }
         let found = match self.token().sort {
             Sort::Line => LINE_END.to_owned(),
             Sort::End => "the end of the script".to_owned(),
@@ -312,7 +334,7 @@ impl Parser<'_> {
             return self.expected("a name");
         }
         let it = self.written();
-        if it.len() > 32 {
+        if it.len() > NAME_MAX {
             let message = format!("a name of {} letters", it.len());
             let help = "use at most 32 letters, digits and underscores";
             return self.refuse(Diagnostic::new(Code::Name, span, message, help));
@@ -327,20 +349,47 @@ impl Parser<'_> {
             return self.expected("a string");
         }
         let it = self.written().trim_matches('"').to_owned();
-        if it.len() > 64 {
+        let is_closed = is_closed(&self.written());
+        if is_closed && it.len() > 64 {
             let message = format!("a string of {} bytes", it.len());
             return self.refuse(Diagnostic::new(Code::Text, span, message, "use at most 64 bytes"));
+        }
+        if is_closed && let Some(control) = it.chars().find(|letter| letter.is_control()) {
+            let message = format!("the string has the control character {control:?}");
+            return self.refuse(Diagnostic::new(Code::Text, span, message, "remove it"));
         }
         self.advance();
         Ok(At { it, span })
     }
 
+    /// The name of a task or a group: those of the cluster file have hyphens, too.
+    fn quoted_name(&mut self) -> Parsed<At<String>> {
+        let name = self.text()?;
+        let is_legal = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        let message = match name.it.chars().find(|letter| !is_legal(*letter)) {
+            _ if self.is_cut_off() => return Err(GivenUp),
+            Some(letter) => format!("a name cannot have {letter:?}"),
+            None if name.it.is_empty() => "the name is empty".to_owned(),
+            None if name.it.len() > NAME_MAX => format!("a name of {} letters", name.it.len()),
+            None => return Ok(name),
+        };
+        let help = "use 1 to 32 letters, digits, underscores and hyphens";
+        self.refuse(Diagnostic::new(Code::Name, name.span, message, help))
+    }
+
     /// A decimal, in 256ths.
     fn decimal(&mut self) -> Parsed<At<u32>> {
+        let At { it, span } = self.thousandths()?;
+        let parts = (it * 256 + 500) / 1000;
+        Ok(At { it: u32::try_from(parts).unwrap_or(u32::MAX), span })
+    }
+
+    /// A decimal, in thousandths.
+    fn thousandths(&mut self) -> Parsed<At<u64>> {
         let span = self.here();
         if !self.is(Sort::Decimal) {
             let At { it, span } = self.integer()?;
-            return Ok(At { it: it.saturating_mul(256), span });
+            return Ok(At { it: u64::from(it) * 1000, span });
         }
         let written = self.written();
         let (whole, places) = written.split_once('.').unwrap_or((&written, "0"));
@@ -351,8 +400,7 @@ impl Parser<'_> {
             return self.refuse(Diagnostic::new(Code::Number, span, message, "round it"));
         };
         self.advance();
-        let it = whole.saturating_mul(256).saturating_add((thousandths * 256 + 500) / 1000);
-        Ok(At { it, span })
+        Ok(At { it: u64::from(whole) * 1000 + u64::from(thousandths), span })
     }
 
     /// A duration in µs.
@@ -362,15 +410,23 @@ impl Parser<'_> {
             "US" => 1,
             "MS" => 1_000,
             "S" => 1_000_000,
-            _ => {
-                let message = "the duration has no unit";
-                let help = "write US, MS or S behind the number";
-                return self.refuse(Diagnostic::new(Code::Duration, count.span, message, help));
-            }
+            _ => return self.no_unit(count.span),
         };
         self.advance();
         let span = count.span.start..self.before().end;
         Ok(At { it: u64::from(count.it) * factor, span })
+    }
+
+    fn no_unit<T>(&mut self, count: Span) -> Parsed<T> {
+        let help = "write US, MS or S after the number";
+        let wrong = match self.token().sort {
+            Sort::Word => {
+                let message = format!("`{}` is not a unit of time", self.written());
+                Diagnostic::new(Code::Duration, self.here(), message, help)
+            }
+            _ => Diagnostic::new(Code::Duration, count, "the duration has no unit", help),
+        };
+        self.refuse(wrong)
     }
 
     /// `T3`, `T{camera}`, `T 3`, `T*`; none if no entity stands here.
@@ -412,6 +468,10 @@ impl Parser<'_> {
         self.depth -= 1;
         parsed
     }
+}
+
+fn is_closed(text: &str) -> bool {
+    text.len() > 1 && text.ends_with('"')
 }
 
 /// The kind that `word` begins with, if nothing but digits follows it.

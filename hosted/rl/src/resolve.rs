@@ -1,18 +1,20 @@
 //! Declarations as tables: numbers, names, roles, and whether they fit the cluster.
 
+mod parts;
+mod roles;
+mod tasks;
+mod timing;
+
 use std::collections::{BTreeMap, HashMap};
 
-use weft_core::dirnet::Profile;
-use weft_core::recovery::{
-    Algorithm, Fallback, GROUPS_MAX, Kind, NODES_MAX, NVERSIONS_MAX, Role, TASKS_MAX, TimeoutName,
-    Timeouts, WATCHDOGS_MAX,
-};
+use weft_core::recovery::{Algorithm, Fallback, GROUPS_MAX, Kind, Role, TASKS_MAX, Timeouts};
 
+use crate::Judgement;
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::surroundings::{Surroundings, with_timeouts};
-use crate::tree::{At, EntityAt, Number, Statement};
+use crate::surroundings::Surroundings;
+use crate::tree::{At, EntityAt, EntityName, Number, Statement};
 
 #[derive(Clone, Debug)]
 pub(crate) struct TaskName {
@@ -64,10 +66,30 @@ impl Names<'_> {
         }
     }
 
+    /// What a name of a task could also mean, if it could.
+    fn ambiguity(&self, entity: &EntityAt) -> Option<Diagnostic> {
+        let EntityName { kind: Kind::Task, number: Some(Number::Named(name)) } = &entity.it else {
+            return None;
+        };
+        let named = self.tasks.iter().filter(|(_, it)| it.name.eq_ignore_ascii_case(name));
+        let mut meant: Vec<String> = named.map(|(number, _)| format!("T{number}")).collect();
+        if let Some(value) = self.constants.get(&name.to_ascii_uppercase()) {
+            meant.push(format!("the CONST, so T{value}"));
+        }
+        (meant.len() > 1).then(|| {
+            let message = format!("`{name}` may be {}", meant.join(" or "));
+            let help = "write the number of the task, or rename one of them";
+            Diagnostic::new(Code::Ambiguous, entity.span.clone(), message, help)
+        })
+    }
+
     /// The number of an entity that is declared.
     pub(crate) fn entity(&self, entity: &EntityAt) -> Result<Option<u8>, Diagnostic> {
         let kind = entity.it.kind;
         let Some(number) = &entity.it.number else { return Ok(None) };
+        if let Some(ambiguous) = self.ambiguity(entity) {
+            return Err(ambiguous);
+        }
         let Some(value) = self.value(number, Some(kind)) else {
             return Err(self.unknown(number, entity.span.clone()));
         };
@@ -167,6 +189,7 @@ pub(crate) fn resolve<'c>(
     statements: &[At<Statement>],
     constants: &'c HashMap<String, u32>,
     cluster: Option<&'c Surroundings>,
+    judgement: Judgement,
 ) -> (Names<'c>, Vec<Diagnostic>) {
     let names = Names {
         constants,
@@ -181,19 +204,23 @@ pub(crate) fn resolve<'c>(
         watchdogs: BTreeMap::new(),
         votings: BTreeMap::new(),
     };
-    let mut resolver = Resolver { names, wrong: Vec::new() };
+    let mut resolver = Resolver { names, places: HashMap::new(), wrong: Vec::new() };
     resolver.roles(statements);
     for statement in statements {
         if let Err(wrong) = resolver.declare(statement) {
             resolver.wrong.push(wrong);
         }
     }
-    resolver.timing(statements);
+    if judgement == Judgement::Whole {
+        resolver.timing(statements);
+    }
     (resolver.names, resolver.wrong)
 }
 
 struct Resolver<'c> {
     names: Names<'c>,
+    /// Where what may stand once stood first.
+    places: HashMap<String, Span>,
     wrong: Vec<Diagnostic>,
 }
 
@@ -209,77 +236,6 @@ fn wrong(
 }
 
 impl Resolver<'_> {
-    /// How many nodes there are, and the role of each.
-    fn roles(&mut self, statements: &[At<Statement>]) {
-        let mut given: BTreeMap<u32, (Role, Span)> = BTreeMap::new();
-        let (mut nprocs, mut place) = (None, 0..0);
-        for At { it, span } in statements {
-            match it {
-                Statement::Define { nodes, role } => {
-                    place = span.clone();
-                    for (first, last) in nodes {
-                        let last = (*last).min(first.saturating_add(NODES_MAX as u32));
-                        for node in *first..=last {
-                            if let Some((_, before)) = given.insert(node, (*role, span.clone())) {
-                                let message = format!("node {node} has two roles");
-                                let found = wrong(Code::Twice, span, message, "remove one of them");
-                                self.wrong.push(found.beside(before, "the first"));
-                            }
-                        }
-                    }
-                }
-                Statement::Nprocs(number) => {
-                    nprocs = self.names.value(number, None).zip(Some(span));
-                }
-                _ => {}
-            }
-        }
-        let most = given.keys().last().map_or(1, |node| node + 1);
-        let said = nprocs.map(|(count, _)| count);
-        let known = self.names.cluster.map(|cluster| u32::from(cluster.nodes));
-        let nodes = known.or(said).unwrap_or(most);
-        if let Some((count, span)) = nprocs.filter(|(count, _)| *count != nodes) {
-            let message = format!("NPROCS is {count}, but the cluster has {nodes} nodes");
-            let help = format!("write `NPROCS = {nodes}`");
-            self.wrong.push(wrong(Code::ClusterNode, span, message, help));
-        }
-        if nodes == 0 || nodes as usize > NODES_MAX || most > nodes {
-            let message = format!("there is no node {} in a cluster of {nodes}", most - 1);
-            let help = format!("a cluster has 1 to {NODES_MAX} nodes; the first is 0");
-            self.wrong.push(wrong(Code::ClusterNode, &place, message, help));
-            // What the other declarations name is looked up all the same.
-            self.names.nodes = u8::try_from(most.min(NODES_MAX as u32)).unwrap_or(u8::MAX);
-            return;
-        }
-        self.names.nodes = u8::try_from(nodes).unwrap_or(u8::MAX);
-        let cluster = self.names.cluster.and_then(|cluster| cluster.roles.clone());
-        self.names.roles = (0..nodes)
-            .map(|node| match (given.get(&node), &cluster) {
-                (Some((role, _)), _) => *role,
-                (None, Some(roles)) => roles.get(node as usize).copied().unwrap_or(Role::Backup),
-                // As in a cluster file without roles.
-                (None, None) if node == 0 && known.is_some() && given.is_empty() => Role::Manager,
-                (None, None) => Role::Backup,
-            })
-            .collect();
-        if let Some(roles) = &cluster
-            && *roles != self.names.roles
-        {
-            let message = "the cluster file gives the nodes other roles";
-            let help = "correct one of them, or remove `dirnet.roles` or the DEFINE lines";
-            self.wrong.push(wrong(Code::ClusterRole, &place, message, help));
-        }
-        if !self.wrong.is_empty() {
-            return;
-        }
-        let managers = self.names.roles.iter().filter(|role| **role == Role::Manager).count();
-        if managers != 1 {
-            let message = format!("the script names {managers} managers");
-            let help = "name exactly one: `DEFINE 0 = MANAGER`";
-            self.wrong.push(wrong(Code::Managers, &place, message, help));
-        }
-    }
-
     fn number(
         &self,
         number: &Number,
@@ -301,56 +257,55 @@ impl Resolver<'_> {
         id.ok_or_else(|| wrong(Code::Expected, &task.span, "a wildcard", "name one task"))
     }
 
+    /// What may stand once: `what` says what stands twice, and is the same for both.
+    fn once(&mut self, what: String, span: &Span) -> Resolved {
+        self.once_or(what, span, "remove one of the two")
+    }
+
+    fn once_or(&mut self, what: String, span: &Span, help: &str) -> Resolved {
+        let Some(first) = self.places.get(&what) else {
+            self.places.insert(what, span.clone());
+            return Ok(());
+        };
+        let found = wrong(Code::Twice, span, what, help);
+        Err(found.beside(first.clone(), "the first"))
+    }
+
     fn declare(&mut self, statement: &At<Statement>) -> Resolved {
         let span = &statement.span;
-        let twice = |what: &str| {
-            wrong(Code::Twice, span, format!("{what} is declared twice"), "remove one of them")
-        };
         match &statement.it {
-            Statement::Default(fallback) => match self.names.fallback.replace(*fallback) {
-                Some(_) => Err(twice("DEFAULT")),
-                None => Ok(()),
-            },
+            Statement::Default(fallback) => {
+                self.once("DEFAULT is given twice".to_owned(), span)?;
+                self.names.fallback = Some(*fallback);
+                Ok(())
+            }
             Statement::Numtasks { node, count } => self.numtasks(node, count, span),
             Statement::Timeout { name, us } => self.timeout(*name, *us, span),
             Statement::Task { numbers, name, node, index } => {
                 self.tasks(*numbers, name, node, index.as_ref(), span)
             }
-            Statement::Logical { group, name, tasks } => {
-                let group = self.number(&Number::Written(*group), None, GROUPS_MAX, span)?;
-                let mut members = Vec::new();
-                for task in tasks {
-                    let it =
-                        crate::tree::EntityName { kind: Kind::Task, number: Some(task.it.clone()) };
-                    let member = self.task(&At { it, span: task.span.clone() })?;
-                    if members.contains(&member) {
-                        return Err(twice(&format!("task {member} of the group")));
-                    }
-                    members.push(member);
-                }
-                match self.names.groups.insert(group, (name.clone(), members)) {
-                    Some(_) => Err(twice(&format!("group {group}"))),
-                    None => Ok(()),
-                }
-            }
+            Statement::Logical { group, name, tasks } => self.group(*group, name, tasks, span),
             Statement::Alpha { task, threshold, factor, ms } => {
                 let id = self.task(task)?;
                 let narrow = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
                 let ms = u32::try_from(*ms).ok().filter(|ms| (1..=3_600_000).contains(ms));
                 let Some(ms) = ms else {
-                    let message = "the period is from 1 ms to an hour";
-                    return Err(wrong(Code::Limit, span, message, "write such a time, as `1 S`"));
+                    let message = "the period of the alpha-count is out of range";
+                    return Err(wrong(
+                        Code::Limit,
+                        span,
+                        message,
+                        "use a period from 1 MS to 3600 S",
+                    ));
                 };
                 if *threshold <= 256 {
                     let message = "the threshold is met by the first error";
                     let help = "use a THRESHOLD above 1, or remove the ALPHACOUNT";
                     self.wrong.push(wrong(Code::LintThreshold, span, message, help));
                 }
-                let rule = (narrow(*threshold), narrow(*factor), ms);
-                match self.names.alphas.insert(id, rule) {
-                    Some(_) => Err(twice(&format!("the alpha-count of task {id}"))),
-                    None => Ok(()),
-                }
+                self.once(format!("task {id} has two alpha-counts"), span)?;
+                self.names.alphas.insert(id, (narrow(*threshold), narrow(*factor), ms));
+                Ok(())
             }
             Statement::Watchdog { number, task, us, .. } => self.watchdog(*number, task, *us, span),
             Statement::Nversion { .. } => self.nversion(&statement.it, span),
@@ -359,6 +314,31 @@ impl Resolver<'_> {
             | Statement::Const { .. }
             | Statement::Section(_) => Ok(()),
         }
+    }
+
+    fn group(
+        &mut self,
+        group: u32,
+        name: &At<String>,
+        tasks: &[At<Number>],
+        span: &Span,
+    ) -> Resolved {
+        let group = self.number(&Number::Written(group), None, GROUPS_MAX, span)?;
+        let mut members = Vec::new();
+        for task in tasks {
+            let it = EntityName { kind: Kind::Task, number: Some(task.it.clone()) };
+            let member = self.task(&At { it, span: task.span.clone() })?;
+            if members.contains(&member) {
+                let message = format!("task {member} is in the group twice");
+                return Err(wrong(Code::Twice, &task.span, message, "remove one of them"));
+            }
+            members.push(member);
+        }
+        // What names the group is looked up all the same.
+        self.names.groups.insert(group, (name.it.clone(), members));
+        self.once(format!("group {group} is declared twice"), span)?;
+        let what = format!("two groups are called `{}`", name.it.to_lowercase());
+        self.once_or(what, &name.span, "rename one of the two")
     }
 
     fn numtasks(&self, node: &Number, count: &Number, span: &Span) -> Resolved {
@@ -376,173 +356,5 @@ impl Resolver<'_> {
             _ => format!("write `NUMTASKS {node} = {found}`"),
         };
         Err(wrong(Code::ClusterTask, span, message, help))
-    }
-
-    fn timeout(&mut self, name: TimeoutName, us: u64, span: &Span) -> Resolved {
-        let Some(us) = u32::try_from(us).ok().filter(|us| *us > 0) else {
-            let help = "write a time from 1 US to 4000 S";
-            return Err(wrong(Code::Limit, span, "the time is 0, or too long", help));
-        };
-        let before = self.names.timeouts.set(name, us);
-        if before.is_some_and(|before| before != us) {
-            let message = format!("two values for `{}`", name.as_str());
-            let help = "names that stand for one value must agree";
-            return Err(wrong(Code::ClusterTiming, span, message, help));
-        }
-        let set = self.names.cluster.and_then(|cluster| cluster.set.us(name));
-        if let Some(set) = set.filter(|set| *set != us) {
-            let message = format!("[dirnet.timing] sets `{}` to {set} us", name.as_str());
-            return Err(wrong(Code::ClusterTiming, span, message, "let both agree"));
-        }
-        Ok(())
-    }
-
-    fn tasks(
-        &mut self,
-        (first, last): (u32, u32),
-        name: &str,
-        node: &Number,
-        index: Option<&Number>,
-        span: &Span,
-    ) -> Resolved {
-        let node = self.number(node, None, NODES_MAX, span)?;
-        if node >= self.names.nodes {
-            let message = format!("there is no node {node} in a cluster of {}", self.names.nodes);
-            let help = "use a node of the cluster, the first is 0; or declare it: DEFINE, NPROCS";
-            return Err(wrong(Code::ClusterNode, span, message, help));
-        }
-        if last < first || last as usize >= TASKS_MAX {
-            let help = format!("tasks have numbers from 0 to {}", TASKS_MAX - 1);
-            return Err(wrong(Code::Limit, span, "the number of the task is out of range", help));
-        }
-        let mut index = match index {
-            Some(index) => self.number(index, None, TASKS_MAX, span)?,
-            None => self.index_of(name, node, span)?,
-        };
-        for number in first..=last {
-            let here = self.names.cluster.map(|cluster| cluster.tasks_of(node).len());
-            if let Some(here) = here.filter(|here| usize::from(index) >= *here) {
-                let (message, help) = match here {
-                    0 => (
-                        format!("the cluster file gives node {node} no task"),
-                        "name another node, or give it a task in the cluster file".to_owned(),
-                    ),
-                    1 => (
-                        format!("node {node} has one task, so no TASKID {index}"),
-                        "use TASKID 0".to_owned(),
-                    ),
-                    _ => (
-                        format!("node {node} has {here} tasks, so no TASKID {index}"),
-                        format!("use a TASKID from 0 to {}", here - 1),
-                    ),
-                };
-                return Err(wrong(Code::ClusterTask, span, message, help));
-            }
-            let number = u8::try_from(number).unwrap_or(u8::MAX);
-            let task = TaskName { node, index, name: name.to_owned(), span: span.clone() };
-            let mut others = self.names.tasks.values();
-            let same = others.find(|other| (other.node, other.index) == (node, index)).cloned();
-            if let Some(before) = self.names.tasks.insert(number, task).or(same) {
-                let message = format!("task {number}, or what it stands for, is declared twice");
-                let help = "a number stands for one task of one node; remove one of them";
-                let found = wrong(Code::Twice, span, message, help);
-                return Err(found.beside(before.span, "the first"));
-            }
-            index = index.saturating_add(1);
-        }
-        Ok(())
-    }
-
-    /// Which of the node's tasks has this name.
-    fn index_of(&self, name: &str, node: u8, span: &Span) -> Result<u8, Diagnostic> {
-        let Some(cluster) = self.names.cluster else {
-            let message = "without a cluster file, names of tasks cannot be looked up";
-            let help = "name the cluster with --cluster, or write \
-                        `TASK 3 = \"camera\" IS NODE 1, TASKID 0`";
-            return Err(wrong(Code::ClusterTask, span, message, help));
-        };
-        let known = cluster.tasks_of(node);
-        let index = known.iter().position(|known| *known == name);
-        index.and_then(|index| u8::try_from(index).ok()).ok_or_else(|| {
-            let message = format!("node {node} has no task {name:?}");
-            let help = match known[..] {
-                [] => "name another node; the cluster file gives this one no task".to_owned(),
-                _ => format!("name a task that the cluster file gives it: {}", known.join(", ")),
-            };
-            wrong(Code::ClusterTask, span, message, help)
-        })
-    }
-
-    fn watchdog(&mut self, number: u32, task: &EntityAt, us: u64, span: &Span) -> Resolved {
-        let number = self.number(&Number::Written(number), None, WATCHDOGS_MAX, span)?;
-        let task_id = self.task(task)?;
-        let is_taken = self.names.watchdogs.values().any(|(other, _)| *other == task_id);
-        if is_taken || self.names.watchdogs.contains_key(&number) {
-            let message = format!("task {task_id} or watchdog {number} is declared twice");
-            return Err(wrong(Code::Twice, span, message, "a task has one watchdog; remove one"));
-        }
-        let name = self.names.tasks.get(&task_id).map(|task| task.name.clone());
-        let beats = self.names.cluster.into_iter().flat_map(|cluster| &cluster.tasks);
-        if beats.clone().any(|task| task.has_beat && Some(&task.name) == name.as_ref()) {
-            let message = "the cluster file watches the heartbeats of this task";
-            let help = "remove `beat_ms` there, or the WATCHDOG here";
-            return Err(wrong(Code::ClusterBeat, &task.span, message, help));
-        }
-        self.names.watchdogs.insert(number, (task_id, u32::try_from(us).unwrap_or(u32::MAX)));
-        Ok(())
-    }
-
-    fn nversion(&mut self, statement: &Statement, span: &Span) -> Resolved {
-        let Statement::Nversion { number, versions, algorithm, within, on_success, on_error } =
-            statement
-        else {
-            return Ok(());
-        };
-        let number = self.number(&Number::Written(*number), None, NVERSIONS_MAX, span)?;
-        let Some(algorithm) = algorithm.filter(|_| (2..=8).contains(&versions.len())) else {
-            let message = "an N-version task needs 2 to 8 versions and a voting algorithm";
-            let help = "add a VERSION line, or `VOTING ALGORITHM IS MAJORITY`";
-            return Err(wrong(Code::Versions, span, message, help));
-        };
-        let mut resolved = Vec::new();
-        for (task, us) in versions {
-            let id = self.task(task)?;
-            let mut others = self.names.votings.values().flat_map(|voting| &voting.versions);
-            let is_taken = others.any(|(other, _)| *other == id);
-            if is_taken || resolved.iter().any(|(other, _)| *other == id) {
-                let message = format!("task {id} is a version twice");
-                return Err(wrong(Code::Twice, &task.span, message, "remove one of them"));
-            }
-            let us = u32::try_from(*us).ok().filter(|us| *us > 0);
-            let Some(us) = us else {
-                let help = "write a TIMEOUT from 1 US to 4000 S";
-                return Err(wrong(Code::Limit, &task.span, "the TIMEOUT is out of range", help));
-            };
-            resolved.push((id, us));
-        }
-        let on_success = on_success.as_ref().map(|task| self.task(task)).transpose()?;
-        let on_error = on_error.as_ref().map(|task| self.task(task)).transpose()?;
-        let voting =
-            Voting { versions: resolved, algorithm, within: *within, on_success, on_error };
-        match self.names.votings.insert(number, voting) {
-            Some(_) => {
-                let message = format!("N-version task {number} is declared twice");
-                Err(wrong(Code::Twice, span, message, "remove one of them"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// The rules of the DIR net, for the values of the cluster with those of the script.
-    fn timing(&mut self, statements: &[At<Statement>]) {
-        let Some(cluster) = self.names.cluster else { return };
-        let is_timeout = |at: &&At<Statement>| matches!(at.it, Statement::Timeout { .. });
-        let Some(last) = statements.iter().rfind(is_timeout) else { return };
-        let timing = with_timeouts(cluster.timing, &self.names.timeouts);
-        if let Err(broken) = Profile::new(timing) {
-            let message = format!("the timing breaks a rule of the DIR net: {broken}");
-            let help = "change the value that the rule names";
-            self.wrong.push(wrong(Code::ClusterTiming, &last.span, message, help));
-        }
     }
 }

@@ -86,7 +86,14 @@ pub(crate) fn lex(text: &str, base: usize) -> (Vec<Token>, Vec<Diagnostic>) {
         let span = base + start + within.start..base + start + within.end;
         match sort {
             Ok(sort) => tokens.push(Token { sort, span }),
-            Err(()) => wrong.push(stranger(&text[start + within.start..], span)),
+            Err(()) => {
+                let rest = &text[start + within.start..];
+                if rest.starts_with('"') {
+                    // What follows is not judged without it.
+                    tokens.push(Token { sort: Sort::Text, span: span.clone() });
+                }
+                wrong.push(stranger(rest, span));
+            }
         }
     }
     let end = base + text.len();
@@ -101,6 +108,14 @@ fn stranger(rest: &str, span: Span) -> Diagnostic {
         let help = "close it with `\"` on the same line";
         return Diagnostic::new(Code::Text, span, "the string is not closed", help);
     }
-    let message = format!("{:?} begins no word", first);
+    if first == '\\' {
+        let message = match rest.trim() {
+            "\\" => "no line follows this `\\`",
+            _ => "this `\\` is not at the end of its line",
+        };
+        let help = "a `\\` at the end of a line joins it with the next one; remove this one";
+        return Diagnostic::new(Code::Character, span, message, help);
+    }
+    let message = format!("unexpected character {first:?}");
     Diagnostic::new(Code::Character, span, message, "remove it, or put it into a comment")
 }

@@ -55,15 +55,29 @@ pub(crate) enum Sum {
     /// A constant.
     Number(At<Number>),
     /// A decimal, in 256ths.
-    Decimal(u32),
+    Decimal(At<u32>),
     /// A variable.
-    Variable(u8),
+    Variable(At<u8>),
     /// A number of an entity.
     Fact(weft_core::recovery::FactName, EntityAt),
     /// Negated.
-    Neg(Box<Self>),
+    Neg(Box<Self>, Span),
     /// Two of them.
-    Both(char, Box<Self>, Box<Self>),
+    Both(char, Box<Self>, Box<Self>, Span),
+}
+
+impl Sum {
+    /// Where it stands; of a fact, where its entity does.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::Number(At { span, .. })
+            | Self::Decimal(At { span, .. })
+            | Self::Variable(At { span, .. })
+            | Self::Fact(_, At { span, .. })
+            | Self::Neg(_, span)
+            | Self::Both(.., span) => span.clone(),
+        }
+    }
 }
 
 /// A guard.
@@ -106,6 +120,8 @@ pub(crate) struct Arm {
     pub(crate) guard: Option<At<Guard>>,
     /// The actions.
     pub(crate) actions: Vec<At<Action>>,
+    /// The word that begins it: IF, ELIF, ELSE, or WATCHDOG.
+    pub(crate) begin: Span,
 }
 
 /// IF … FI.
@@ -113,6 +129,17 @@ pub(crate) struct Arm {
 pub(crate) struct Section {
     /// The arms in their order.
     pub(crate) arms: Vec<Arm>,
+}
+
+/// A version of an N-version task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// Which version, from 1.
+    pub(crate) number: At<u32>,
+    /// The task that votes.
+    pub(crate) task: EntityAt,
+    /// How long a round waits for it, in µs.
+    pub(crate) us: u64,
 }
 
 /// A statement of a script.
@@ -138,13 +165,13 @@ pub(crate) enum Statement {
     },
     Task {
         numbers: (u32, u32),
-        name: String,
+        name: At<String>,
         node: Number,
         index: Option<Number>,
     },
     Logical {
         group: u32,
-        name: String,
+        name: At<String>,
         tasks: Vec<At<Number>>,
     },
     Alpha {
@@ -161,7 +188,7 @@ pub(crate) enum Statement {
     },
     Nversion {
         number: u32,
-        versions: Vec<(EntityAt, u64)>,
+        versions: Vec<Version>,
         algorithm: Option<Algorithm>,
         within: Option<u32>,
         on_success: Option<EntityAt>,

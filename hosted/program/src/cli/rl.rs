@@ -40,20 +40,29 @@ enum Command {
     Check(Check),
     /// Translate a script into an image.
     Build(Build),
-    /// Show the words of an image.
+    /// Show the words of an image, or a script that builds it.
     Dump {
         /// The image.
         image: PathBuf,
+
+        /// Show a script: translated, it has the same words and strings. Lines, and so the digest,
+        /// are other ones; comments and names of constants are not in an image.
+        #[arg(long)]
+        source: bool,
     },
     /// Run a script in a simulated cluster, and judge what a scenario expects of it.
     Run(simulate::Run),
-    /// Bring scripts into their one form.
+    /// Format scripts in place.
+    ///
+    /// Blanks and the case of keywords change, and nothing else. The words and strings of the image
+    /// stay; lines may move, and the digest is that of another text, so a running cluster takes the
+    /// image for a new script.
     Fmt {
         /// The scripts.
         #[arg(required = true)]
         files: Vec<PathBuf>,
 
-        /// Change nothing, and fail if a script is in another form.
+        /// Change nothing, and fail if a script is not formatted.
         #[arg(long)]
         check: bool,
     },
@@ -109,7 +118,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Ok(())
         }
         Command::Build(build) => self::build(build, output),
-        Command::Dump { image } => dump(image, output),
+        Command::Dump { image, source } => dump(image, *source, output),
         Command::Run(run) => simulate::run(run, output),
         Command::Fmt { files, check } => {
             files.iter().try_for_each(|file| format(file, *check, output))
@@ -125,25 +134,30 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// At most `limit` bytes and one of `path`: one more shows that it is too long.
-fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
-    let failed = |error: std::io::Error| {
+fn read_some(path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular_file::read_named(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same of a file that was named on the command line.
+pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+    read_some(path, limit).map_err(|error| {
         let code = match error.kind() {
             ErrorKind::NotFound => Code::InputMissing,
             _ => Code::InputUnreadable,
         };
         let cause = format!("{} cannot be read: {error}", path.display());
-        Failure::of(code, cause, "name a file that you may read")
-    };
-    let file = regular_file::read_named(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+        Failure::of(code, cause, "name a regular file that you may read")
+    })
 }
 
 fn read_script(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path, SOURCE_MAX)?).map_err(|_| {
-        let cause = format!("{} is not text in UTF-8", path.display());
-        Failure::of(Code::InputBinary, cause, "name a script; `weft rl dump` shows images")
+    String::from_utf8(read(path, SOURCE_MAX)?).map_err(|wrong| {
+        let (name, at) = (path.display(), wrong.utf8_error().valid_up_to());
+        let code = DiagnosticCode::File.as_str();
+        let cause = format!("{name} is not text in UTF-8 from byte {at} on ({code})");
+        Failure::of(Code::InputBinary, cause, "save it as UTF-8, or name another file")
     })
 }
 
@@ -152,14 +166,15 @@ fn translate(check: &Check) -> Result<Translation, Failure> {
 }
 
 fn translate_file(file: &Path, cluster: Option<&Surroundings>) -> Result<Translation, Failure> {
-    let text = read_script(file)?;
+    let bytes = read(file, SOURCE_MAX)?;
     let mut reader = |path: &str, from: &str| {
         let path = Path::new(from).with_file_name(path);
-        let text = read_script(&path).map_err(|failure| failure.0.to_string())?;
+        let bytes = read_some(&path, SOURCE_MAX).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|_| "it is not text in UTF-8".to_owned())?;
         Ok((path.display().to_string(), text))
     };
     let name = file.display().to_string();
-    Ok(weft_rl::translate(&name, &text, cluster, &mut reader))
+    Ok(weft_rl::translate_bytes(&name, &bytes, cluster, &mut reader))
 }
 
 /// The image of a script of the program itself, by its name and its text.
@@ -277,10 +292,12 @@ fn object(sources: &Sources, diagnostic: &Diagnostic) -> Value {
         json!({ "file": file, "line": line, "column": column, "label": label })
     };
     let first = place(&diagnostic.span, &diagnostic.label);
+    let (line, column) = (first["line"].clone(), first["column"].clone());
     let other = diagnostic.other.as_deref().map(|(span, label)| place(span, label));
     let places: Vec<Value> = [first].into_iter().chain(other).collect();
     json!({
         "code": diagnostic.code.as_str(), "warning": diagnostic.is_warning(),
+        "line": line, "column": column,
         "message": diagnostic.message, "help": diagnostic.help, "places": places,
     })
 }
@@ -290,7 +307,7 @@ fn show(translation: &Translation, done: &str, output: Output) {
     let objects = diagnostics_of(&translation.sources, &translation.diagnostics);
     let ok = !done.is_empty();
     output.finish(
-        &json!({ "ok": ok, "diagnostics": objects }),
+        &json!({ "ok": ok, "diagnostics": objects, "more": translation.has_more }),
         &format!("{}{done}", translation.render()),
     );
 }
@@ -303,7 +320,12 @@ fn refuse(translation: &Translation, check: &Check, output: Output) -> Result<()
     }
     show(translation, "", output);
     let plural = if found == 1 { "" } else { "s" };
-    let cause = format!("{}: {found} finding{plural}", check.file.display());
+    let name = check.file.display();
+    let more = if translation.has_more { "more than " } else { "" };
+    let cause = match &translation.image {
+        Some(_) => format!("{name}: {more}{found} warning{plural}, and warnings were denied"),
+        None => format!("{name}: {more}{found} finding{plural}"),
+    };
     let cure = "correct the places that are shown; `weft rl explain CODE` says more";
     Err(Failure::of(Code::Script, cause, cure))
 }
@@ -336,13 +358,21 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     draft.finish()
 }
 
-fn dump(path: &Path, output: Output) -> Result<(), Failure> {
+fn dump(path: &Path, as_source: bool, output: Output) -> Result<(), Failure> {
     let bytes = read(path, IMAGE_MAX)?;
     let expected = Expected { nodes: None, keeps_rules: |_| true };
     let program = verify(&bytes, &expected).map_err(|rejected| {
         let cause = format!("{}: {rejected}", path.display());
         Failure::of(Code::Image, cause, "build it again with `weft rl build`")
     })?;
+    if as_source {
+        let Some(text) = weft_rl::decompile(&program) else {
+            let cause = format!("{}: no script is translated to these words", path.display());
+            return Err(Failure::of(Code::Image, cause, "see them without --source"));
+        };
+        output.finish(&json!({ "ok": true, "source": text }), &text);
+        return Ok(());
+    }
     let text = weft_rl::dump(&program);
     let lines: Vec<&str> = text.lines().collect();
     output.finish(&json!({ "ok": true, "words": lines }), &text);
@@ -353,13 +383,18 @@ fn format(path: &Path, is_check: bool, output: Output) -> Result<(), Failure> {
     let text = read_script(path)?;
     let name = path.display().to_string();
     let formatted = weft_rl::format(&text).map_err(|wrong| {
-        let first = wrong.first().map_or("it is no script", |it| it.message.as_str());
-        let cause = format!("{name} is left as it is: {first}");
+        let mut sources = Sources::default();
+        sources.add(&name, &text);
+        let first = wrong.first().map(|it| {
+            let (line, column) = sources.line_column(&it.span);
+            format!("{line}:{column}: {} ({})", it.message, it.code.as_str())
+        });
+        let cause = format!("{name} is left unchanged, {}", first.unwrap_or_default());
         Failure::of(Code::Script, cause, format!("see them with `weft rl check {name}`"))
     })?;
     let is_changed = formatted != text;
     if is_check && is_changed {
-        let cause = format!("{name} is in another form");
+        let cause = format!("{name} is not formatted");
         return Err(Failure::of(Code::Script, cause, format!("run `weft rl fmt {name}`")));
     }
     if is_changed {
@@ -368,7 +403,7 @@ fn format(path: &Path, is_check: bool, output: Output) -> Result<(), Failure> {
     let object = json!({ "ok": true, "file": name, "changed": is_changed });
     output.finish(
         &object,
-        &format!("{name}: {}\n", if is_changed { "formatted" } else { "as it was" }),
+        &format!("{name}: {}\n", if is_changed { "formatted" } else { "unchanged" }),
     );
     Ok(())
 }

@@ -3,7 +3,6 @@
 //! Below a node's guard the task, the node and the cluster are known from the environment;
 //! elsewhere they are named.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
@@ -14,6 +13,9 @@ use super::failure::Failure;
 use super::output::Output;
 use weft::explain::Code;
 use weft::task::{self, TaskCallError, VARIABLE_TASK, Vote};
+
+/// The longest file that is voted for: it is read at once.
+const FILE_MAX: usize = 64 << 20;
 
 /// Arguments of `weft vote`.
 #[derive(Debug, Args)]
@@ -35,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     number: Option<i64>,
 
-    /// Vote for the content of this file: it agrees only with the same bytes.
+    /// Vote for the content of this file, up to 64 MiB: it agrees only with the same bytes.
     #[arg(long, value_name = "F")]
     file: Option<PathBuf>,
 
@@ -67,13 +69,11 @@ fn vote_of(arguments: &Arguments) -> Result<Vote, Failure> {
     let Some(file) = &arguments.file else {
         return Ok(Vote::Number(arguments.number.unwrap_or_default()));
     };
-    let bytes = std::fs::read(file).map_err(|error| {
-        let code = match error.kind() {
-            ErrorKind::NotFound => Code::InputMissing,
-            _ => Code::InputUnreadable,
-        };
-        let cause = format!("{} cannot be read: {error}", file.display());
-        Failure::of(code, cause, "name a file that you may read")
-    })?;
+    let bytes = super::rl::read(file, FILE_MAX)?;
+    if bytes.len() > FILE_MAX {
+        let cause = format!("{} is longer than {} MiB", file.display(), FILE_MAX >> 20);
+        let cure = "write its SHA-256 to a file, and vote for that";
+        return Err(Failure::of(Code::InputUnreadable, cause, cure));
+    }
     Ok(Vote::of_bytes(&bytes))
 }

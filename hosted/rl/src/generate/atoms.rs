@@ -78,12 +78,20 @@ impl Generator<'_> {
             return None;
         }
         let id = self.entity(entity)?;
-        if status == Status::Transient
-            && kind == Kind::Task
-            && id.is_some_and(|id| !self.names.alphas.contains_key(&id))
-        {
-            self.no_alpha(&entity.span);
-            return None;
+        if status == Status::Transient {
+            let counts = |task: u8| self.names.alphas.contains_key(&task);
+            let has_some = match (kind, id) {
+                (Kind::Task, Some(id)) => counts(id),
+                (Kind::Group, Some(id)) => {
+                    let members = self.names.groups.get(&id);
+                    members.is_some_and(|(_, tasks)| tasks.iter().any(|task| counts(*task)))
+                }
+                _ => !self.names.alphas.is_empty(),
+            };
+            if !has_some {
+                self.no_alpha(&entity.span);
+                return None;
+            }
         }
         Some(id.map_or(Subject::Any(kind), |id| Subject::One(Entity { kind, id })))
     }
@@ -102,9 +110,12 @@ impl Generator<'_> {
         let atoms = self.atoms.last()?;
         let visible = atoms.iter().filter(|atom| atom.arm <= arm).count();
         let Some(atom) = used(&aim.it, atoms, arm).and_then(|index| atoms.get(index)) else {
-            let message =
-                format!("the number of status atoms of the section up to here is {visible}");
-            let help = "count the atoms of the guards from 1, in the order of the text";
+            let message = match visible {
+                0 => "no status atom precedes this action".to_owned(),
+                1 => "only one status atom precedes this action".to_owned(),
+                _ => format!("only {visible} status atoms precede this action"),
+            };
+            let help = "count the atoms of the section's guards from 1, in the order of the text";
             self.refuse(Code::NoSet, &aim.span, message, help);
             return None;
         };
@@ -115,10 +126,15 @@ impl Generator<'_> {
         };
         let is_alone = matches!(of, Subject::One(Entity { kind: Kind::Task | Kind::Node, .. }));
         let wrong = match &aim.it {
+            Aim::Rest(_) if is_negated => Some((
+                Code::Negated,
+                "an atom under NOT keeps no set",
+                "write the atom without NOT, and `@k` for what satisfies it",
+            )),
             _ if is_negated => Some((
                 Code::Negated,
                 "an atom under NOT keeps no set",
-                "write the guard without NOT, or use `~k`",
+                "write the atom without NOT, and `~k` for the rest of its wildcard",
             )),
             Aim::Rest(_) if is_alone => Some((
                 Code::Complement,

@@ -8,7 +8,7 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::Sort;
-use crate::tree::{Arm, At, EntityAt, EntityName, Guard, Section, Statement};
+use crate::tree::{Arm, At, EntityAt, EntityName, Guard, Section, Statement, Version};
 
 const STATEMENTS: &[&str] = &[
     "DEFINE",
@@ -25,6 +25,9 @@ const STATEMENTS: &[&str] = &[
     "N-VERSION",
     "IF",
 ];
+
+/// A slot for a property that stands at most once.
+type Once<T> = Option<At<T>>;
 
 const TIMEOUTS: &[(&str, TimeoutName)] = &[
     ("MIA_SEND", TimeoutName::Send),
@@ -65,11 +68,15 @@ impl Parser<'_> {
             }
             "CONST" => self.constant(),
             "TASK" => self.task().map(Some),
-            "LOGICAL" => self.logical(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong)),
+            "LOGICAL" => {
+                self.logical(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong, &word))
+            }
             "ALPHACOUNT" => self.alpha(&span).map(Some),
-            "WATCHDOG" => self.watchdog(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong)),
+            "WATCHDOG" => {
+                self.watchdog(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong, &word))
+            }
             "N" if self.is(Sort::Minus) => {
-                self.nversion(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong))
+                self.nversion(&span).map(Some).map_err(|wrong| self.skip_to_end(wrong, &word))
             }
             _ => {
                 let timeouts = TIMEOUTS.iter().map(|(text, _)| *text);
@@ -90,30 +97,54 @@ impl Parser<'_> {
         }
     }
 
-    /// To the END of the declaration that was given up, if it has one: its rest is no statements.
-    fn skip_to_end(&mut self, wrong: GivenUp) -> GivenUp {
-        let from = self.at;
-        while !self.is(Sort::End) {
+    /// To behind the END of the declaration that was given up, or to the next statement: its rest
+    /// is no statements.
+    fn skip_to_end(&mut self, wrong: GivenUp, what: &str) -> GivenUp {
+        let mut section = None;
+        if !self.begins_line() {
             self.skip_line();
+        }
+        loop {
             self.skip_lines();
-            if self.is_word("END") {
-                return wrong;
-            }
-            // IF and RESTART may stand in a WATCHDOG; a declaration begins behind it.
-            let is_next = STATEMENTS.iter().any(|word| *word != "IF" && self.is_word(word));
-            if is_next || self.is_word("N") {
+            if self.is(Sort::End) {
                 break;
             }
+            if self.is_word("END") {
+                self.skip_line();
+                return wrong;
+            }
+            // IF may stand in a WATCHDOG; a declaration begins behind it.
+            if self.is_word("IF") {
+                section.get_or_insert(self.at);
+            }
+            if self.begins_declaration() || self.is_word("IF") && what != "WATCHDOG" {
+                return wrong;
+            }
+            self.skip_line();
         }
-        self.at = from;
+        self.at = section.unwrap_or(self.at);
         wrong
+    }
+
+    /// Whether a statement begins with this line that is no section.
+    pub(super) fn begins_declaration(&self) -> bool {
+        let is_known = STATEMENTS.iter().any(|word| *word != "IF" && self.is_word(word))
+            || TIMEOUTS.iter().any(|(word, _)| self.is_word(word))
+            || self.is_word("N");
+        is_known && self.begins_line()
     }
 
     fn define(&mut self) -> Parsed<Statement> {
         let mut nodes = Vec::new();
         loop {
-            let first = self.integer()?.it;
+            let At { it: first, span } = self.integer()?;
             let last = if self.take(Sort::Minus) { self.integer()?.it } else { first };
+            if last < first {
+                let span = span.start..self.before().end;
+                let help = format!("write `{last}-{first}`");
+                let message = "the range ends before it begins";
+                return self.refuse(Diagnostic::new(Code::Limit, span, message, help));
+            }
             nodes.push((first, last));
             if !self.take(Sort::Comma) {
                 break;
@@ -144,7 +175,13 @@ impl Parser<'_> {
         let fallback = Fallback::ALL.iter().copied().find(|fallback| fallback.as_str() == word);
         let fallback = if word == "STOP" { Some(Fallback::Kill) } else { fallback };
         let Some(fallback) = fallback else {
-            return self.expected("RESTART, KILL, NOTHING or BUILTIN");
+            let known: Vec<&str> = Fallback::ALL.iter().map(|it| it.as_str()).collect();
+            let Some(meant) = meant(&word, &known).filter(|_| self.is(Sort::Word)) else {
+                return self.expected("RESTART, KILL, NOTHING or BUILTIN");
+            };
+            let message = format!("no DEFAULT is called `{word}`");
+            let help = format!("did you mean {meant}?");
+            return self.refuse(Diagnostic::new(Code::Expected, self.here(), message, help));
         };
         self.advance();
         Ok(Statement::Default(fallback))
@@ -155,11 +192,17 @@ impl Parser<'_> {
         self.need(Sort::Equal, "`=`")?;
         let value = self.integer()?.it;
         let key = name.it.to_ascii_uppercase();
-        if self.script.constants.insert(key, value).is_some() {
+        if self.script.constants.contains_key(&key) {
+            let is_it = |known: &str| known.eq_ignore_ascii_case(&name.it);
+            let first = self.script.statements.iter().find_map(|at| match &at.it {
+                Statement::Const { name: known, .. } if is_it(known) => Some(at.span.clone()),
+                _ => None,
+            });
             let message = format!("CONST {} is declared twice", name.it);
-            let wrong = Diagnostic::new(Code::Twice, name.span, message, "remove one of them");
-            return self.refuse(wrong);
+            let wrong = Diagnostic::new(Code::Twice, name.span, message, "remove one of the two");
+            return self.refuse(wrong.beside(first.unwrap_or(0..0), "the first"));
         }
+        self.script.constants.insert(key, value);
         Ok(Some(Statement::Const { name: name.it, value }))
     }
 
@@ -175,14 +218,14 @@ impl Parser<'_> {
             (number, number)
         };
         if self.take_word("IS") {
-            let name = self.text()?.it;
+            let name = self.quoted_name()?;
             self.need_word("ON")?;
             self.need_word("NODE")?;
             let node = self.number()?.it;
             return Ok(Statement::Task { numbers, name, node, index: None });
         }
         self.need(Sort::Equal, "`=` or IS")?;
-        let name = self.text()?.it;
+        let name = self.quoted_name()?;
         self.need_word("IS")?;
         self.need_word("NODE")?;
         let node = self.number()?.it;
@@ -195,7 +238,7 @@ impl Parser<'_> {
     fn logical(&mut self, begin: &Span) -> Parsed<Statement> {
         let group = self.integer()?.it;
         self.need(Sort::Equal, "`=`")?;
-        let name = self.text()?.it;
+        let name = self.quoted_name()?;
         self.need_word("IS")?;
         self.need_word("TASK")?;
         let mut tasks = vec![self.number()?];
@@ -244,7 +287,7 @@ impl Parser<'_> {
         let entity = self.entity()?;
         if entity.it.kind != Kind::Task || entity.it.number.is_none() {
             let help = "name a task, as `T3`";
-            let wrong = Diagnostic::new(Code::Expected, entity.span, "this is no task", help);
+            let wrong = Diagnostic::new(Code::Expected, entity.span, "this is not a task", help);
             return self.refuse(wrong);
         }
         Ok(entity)
@@ -259,21 +302,22 @@ impl Parser<'_> {
         self.need(Sort::Comma, "`,`")?;
         self.need_word("FACTOR")?;
         self.need(Sort::Equal, "`=`")?;
-        let factor = self.decimal()?;
+        let factor = self.thousandths()?;
         let ms = if self.take_word("EVERY") { self.duration()?.it / 1000 } else { 1_000 };
         if !(1..=u32::from(u16::MAX)).contains(&threshold.it) {
-            let message = "THRESHOLD is above 0 and below 256";
-            let help = "write such a number, as 3.0";
+            let message = "the threshold is out of range";
+            let help = "use a threshold above 0 and below 256, for example 3.0";
             let wrong = Diagnostic::new(Code::Limit, threshold.span, message, help);
             return self.refuse(wrong);
         }
-        if factor.it > 256 {
+        if factor.it > 1000 {
             let message = "FACTOR is at most 1";
             let help = "a success must not make the count grow; use a factor from 0 to 1";
             return self.refuse(Diagnostic::new(Code::Limit, factor.span, message, help));
         }
         self.end(begin, "ALPHACOUNT")?;
-        Ok(Statement::Alpha { task, threshold: threshold.it, factor: factor.it, ms })
+        let factor = u32::try_from((factor.it * 256 + 500) / 1000).unwrap_or(u32::MAX);
+        Ok(Statement::Alpha { task, threshold: threshold.it, factor, ms })
     }
 
     fn watchdog(&mut self, begin: &Span) -> Parsed<Statement> {
@@ -287,10 +331,9 @@ impl Parser<'_> {
         let period = self.duration()?;
         let us = period.it;
         if !u32::try_from(us).is_ok_and(|us| weft_core::recovery::BEAT_US.contains(&us)) {
-            let message = "HEARTBEATS come every 1 ms to 30 minutes";
-            let wrong =
-                Diagnostic::new(Code::Limit, period.span, message, "write such a time, as `2 S`");
-            return self.refuse(wrong);
+            let message = "the period of the heartbeats is out of range";
+            let help = "use a period from 1 MS to 1800 S";
+            return self.refuse(Diagnostic::new(Code::Limit, period.span, message, help));
         }
         self.skip_lines();
         self.need_word("ON")?;
@@ -299,7 +342,7 @@ impl Parser<'_> {
         let guard = Some(At { it: fired, span: task.span.clone() });
         let actions = self.actions();
         self.end(begin, "WATCHDOG")?;
-        let actions = Section { arms: vec![Arm { guard, actions }] };
+        let actions = Section { arms: vec![Arm { guard, actions, begin: begin.clone() }] };
         Ok(Statement::Watchdog { number, task, us, actions })
     }
 
@@ -308,8 +351,8 @@ impl Parser<'_> {
         self.need_word("VERSION")?;
         self.take_word("TASK");
         let number = self.integer()?.it;
-        let (mut versions, mut algorithm, mut within) = (Vec::new(), None, None);
-        let (mut on_success, mut on_error) = (None, None);
+        let (mut versions, mut on_success, mut on_error) = (Vec::new(), None, None);
+        let (mut algorithm, mut within) = (None, None);
         loop {
             self.skip_lines();
             if self.is_word("END") || self.is(Sort::End) {
@@ -317,34 +360,58 @@ impl Parser<'_> {
             }
             let begin = self.here();
             if self.take_word("VERSION") {
-                self.integer()?;
-                self.need_word("IS")?;
-                let task = self.task_name()?;
-                let us = if self.take_word("TIMEOUT") { self.duration()?.it } else { 1_000_000 };
-                versions.push((task, us));
+                versions.push(self.version()?);
             } else if self.take_word("VOTING") {
                 self.need_word("ALGORITHM")?;
                 self.need_word("IS")?;
-                algorithm = Some(self.algorithm()?);
+                let it = self.algorithm()?;
+                self.once(&mut algorithm, it, &begin, "VOTING ALGORITHM");
             } else if self.take_word("METRIC") {
-                within = Some(self.metric()?);
+                let it = self.metric()?;
+                self.once(&mut within, it, &begin, "METRIC");
             } else if self.take_word("ON") {
-                let slot = if self.take_word("SUCCESS") {
-                    &mut on_success
-                } else {
+                let is_success = self.take_word("SUCCESS");
+                if !is_success {
                     self.need_word("ERROR")?;
-                    &mut on_error
-                };
-                *slot = Some(self.task_name()?);
+                }
+                let task = self.task_name()?;
+                match is_success {
+                    true => self.once(&mut on_success, task, &begin, "ON SUCCESS"),
+                    false => self.once(&mut on_error, task, &begin, "ON ERROR"),
+                }
+            } else if self.is_word("IF") || STATEMENTS.iter().any(|word| self.is_word(word)) {
+                break;
             } else {
-                let message = "this is no property of an N-version task";
+                let message = "this is not a property of an N-version task";
                 let help = "write VERSION, VOTING ALGORITHM IS, METRIC WITHIN, ON SUCCESS, \
                             ON ERROR or END N-VERSION";
                 return self.refuse(Diagnostic::new(Code::Statement, begin, message, help));
             }
         }
         self.end(begin, "N-VERSION")?;
+        let (algorithm, within) = (algorithm.map(|at| at.it), within.map(|at| at.it));
+        let (on_success, on_error) = (on_success.map(|at| at.it), on_error.map(|at| at.it));
         Ok(Statement::Nversion { number, versions, algorithm, within, on_success, on_error })
+    }
+
+    fn version(&mut self) -> Parsed<Version> {
+        let number = self.integer()?;
+        self.need_word("IS")?;
+        let task = self.task_name()?;
+        let us = if self.take_word("TIMEOUT") { self.duration()?.it } else { 1_000_000 };
+        Ok(Version { number, task, us })
+    }
+
+    /// Fills `slot`; a second property of the same name is refused, and the rest goes on.
+    fn once<T>(&mut self, slot: &mut Once<T>, it: T, begin: &Span, what: &str) {
+        let span = begin.start..self.before().end;
+        if let Some(first) = slot {
+            let message = format!("{what} is given twice");
+            let wrong = Diagnostic::new(Code::Twice, span, message, "remove one of them");
+            self.script.diagnostics.push(wrong.beside(first.span.clone(), "the first"));
+            return;
+        }
+        *slot = Some(At { it, span });
     }
 
     fn algorithm(&mut self) -> Parsed<Algorithm> {

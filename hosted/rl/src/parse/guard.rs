@@ -180,7 +180,8 @@ impl Parser<'_> {
     }
 
     fn unknown_status<T>(&mut self, word: &str) -> Parsed<T> {
-        let known: Vec<&str> = Status::ALL.iter().map(|status| status.as_str()).collect();
+        let all = Status::ALL.iter().map(|status| status.as_str());
+        let known: Vec<&str> = all.chain(["DOWN", "REINTEGRATED"]).collect();
         let help = match meant(word, &known) {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("a guard is one of {}", known.join(", ")),
@@ -191,6 +192,7 @@ impl Parser<'_> {
 
     pub(super) fn sum(&mut self) -> Parsed<Sum> {
         self.deeper(|parser| {
+            let start = parser.here().start;
             let mut left = parser.product()?;
             for _ in 0..CHAIN_MAX {
                 let operator = match parser.token().sort {
@@ -199,13 +201,16 @@ impl Parser<'_> {
                     _ => return Ok(left),
                 };
                 parser.advance();
-                left = Sum::Both(operator, Box::new(left), Box::new(parser.product()?));
+                let right = Box::new(parser.product()?);
+                let span = start..parser.before().end;
+                left = Sum::Both(operator, Box::new(left), right, span);
             }
             parser.too_long()
         })
     }
 
     fn product(&mut self) -> Parsed<Sum> {
+        let start = self.here().start;
         let mut left = self.factor()?;
         for _ in 0..CHAIN_MAX {
             let operator = match self.token().sort {
@@ -214,7 +219,8 @@ impl Parser<'_> {
                 _ => return Ok(left),
             };
             self.advance();
-            left = Sum::Both(operator, Box::new(left), Box::new(self.factor()?));
+            let right = Box::new(self.factor()?);
+            left = Sum::Both(operator, Box::new(left), right, start..self.before().end);
         }
         self.too_long()
     }
@@ -222,8 +228,10 @@ impl Parser<'_> {
     fn factor(&mut self) -> Parsed<Sum> {
         match self.token().sort {
             Sort::Minus => {
+                let start = self.here().start;
                 self.advance();
-                Ok(Sum::Neg(Box::new(self.deeper(Self::factor)?)))
+                let inner = Box::new(self.deeper(Self::factor)?);
+                Ok(Sum::Neg(inner, start..self.before().end))
             }
             Sort::ParenOpen => {
                 self.advance();
@@ -231,7 +239,7 @@ impl Parser<'_> {
                 self.need(Sort::ParenClose, "`)`")?;
                 Ok(inner)
             }
-            Sort::Decimal => Ok(Sum::Decimal(self.decimal()?.it)),
+            Sort::Decimal => Ok(Sum::Decimal(self.decimal()?)),
             Sort::Word => self.named(),
             _ => Ok(Sum::Number(self.number()?)),
         }
@@ -247,6 +255,9 @@ impl Parser<'_> {
             return Ok(Sum::Variable(variable));
         }
         let Some(fact) = FACTS.iter().copied().find(|fact| fact.as_str() == word) else {
+            if super::kind_of(&word).is_some_and(|(_, digits)| !digits.is_empty()) {
+                return self.expected("a number before the entity");
+            }
             return Ok(Sum::Variable(self.variable()?));
         };
         self.advance();
@@ -254,7 +265,7 @@ impl Parser<'_> {
         let entity = self.entity()?;
         self.need(Sort::ParenClose, "`)`")?;
         if !fact.is_of(entity.it.kind) {
-            let message = format!("{} is a number of tasks", fact.as_str());
+            let message = format!("{} is for tasks", fact.as_str());
             let help = format!("write {}(T3)", fact.as_str());
             return self.refuse(Diagnostic::new(Code::StatusKind, entity.span, message, help));
         }
@@ -262,15 +273,18 @@ impl Parser<'_> {
     }
 
     /// A letter, as the number of the variable.
-    pub(super) fn variable(&mut self) -> Parsed<u8> {
-        let (word, span) = (self.written().to_ascii_uppercase(), self.here());
-        match *word.as_bytes() {
-            [letter @ b'A'..=b'Z'] if self.is(Sort::Word) => {
+    pub(super) fn variable(&mut self) -> Parsed<At<u8>> {
+        if matches!(self.token().sort, Sort::Line | Sort::End) {
+            return self.expected("a variable (A to Z)");
+        }
+        let (word, span) = (self.written(), self.here());
+        match word.as_bytes() {
+            [letter] if letter.is_ascii_alphabetic() && self.is(Sort::Word) => {
                 self.advance();
-                Ok(letter - b'A')
+                Ok(At { it: letter.to_ascii_uppercase() - b'A', span })
             }
             _ => {
-                let message = format!("`{word}` is no variable");
+                let message = format!("`{word}` is not a variable");
                 let help = "use one letter, A to Z";
                 self.refuse(Diagnostic::new(Code::Variable, span, message, help))
             }

@@ -9,8 +9,8 @@ use crate::token::Sort;
 use crate::tree::{Action, Aim, Arm, At, Section};
 
 pub(super) const ACTIONS: &[&str] = &[
-    "START", "ENABLE", "RESTART", "STOP", "KILL", "ISOLATE", "RELEASE", "SEND", "WARN", "ERR",
-    "REMOVE", "CLEAR", "LET", "LOG", "CALL", "PAUSE", "IF",
+    "START", "ENABLE", "RESTART", "REBOOT", "STOP", "KILL", "ISOLATE", "RELEASE", "SEND", "WARN",
+    "ERR", "REMOVE", "CLEAR", "LET", "LOG", "CALL", "PAUSE", "IF",
 ];
 
 impl Parser<'_> {
@@ -36,7 +36,7 @@ impl Parser<'_> {
     /// statements.
     fn skip_section(&mut self) {
         let mut depth = 1_usize;
-        while depth > 0 && !self.is(Sort::End) {
+        while depth > 0 && !self.is(Sort::End) && !self.begins_declaration() {
             depth += usize::from(self.is_word("IF"));
             depth -= usize::from(self.is_word("FI"));
             self.advance();
@@ -45,6 +45,7 @@ impl Parser<'_> {
 
     fn arms(&mut self, opened: &crate::source::Span) -> Parsed<Section> {
         let mut arms = Vec::new();
+        let mut begin = opened.clone();
         let mut guard = Some(self.bracketed()?);
         loop {
             if guard.is_some() {
@@ -53,14 +54,20 @@ impl Parser<'_> {
             }
             let is_last = guard.is_none();
             let actions = self.actions();
-            arms.push(Arm { guard, actions });
+            arms.push(Arm { guard, actions, begin: begin.clone() });
             if self.take_word("FI") {
                 return Ok(Section { arms });
             }
+            let last = std::mem::replace(&mut begin, self.here());
             guard = if !is_last && self.take_word("ELIF") {
                 Some(self.bracketed()?)
             } else if !is_last && self.take_word("ELSE") {
                 None
+            } else if is_last && (self.is_word("ELSE") || self.is_word("ELIF")) {
+                let message = format!("{} after ELSE", self.written().to_ascii_uppercase());
+                let help = "ELSE is the last arm: remove one of them, or move it before ELSE";
+                let wrong = Diagnostic::new(Code::Unclosed, self.here(), message, help);
+                return self.refuse(wrong.beside(last, "ELSE stands here"));
             } else {
                 let message = "the IF is not closed";
                 let wrong = Diagnostic::new(Code::Unclosed, self.here(), message, "write FI here");
@@ -74,9 +81,11 @@ impl Parser<'_> {
         let mut actions = Vec::new();
         loop {
             self.skip_lines();
+            // A declaration is no action: the list was not closed before it.
             if self.is_end_of_list()
                 || self.is(Sort::End)
-                || self.script.diagnostics.len() >= super::ERRORS_MAX
+                || self.begins_declaration()
+                || self.script.diagnostics.len() >= super::STOP_AT
             {
                 return actions;
             }
@@ -89,6 +98,8 @@ impl Parser<'_> {
                         self.skip_line();
                     }
                 }
+                // The list ends there.
+                Err(super::GivenUp) if self.begins_declaration() => {}
                 Err(super::GivenUp) => self.skip_line(),
             }
         }
@@ -126,7 +137,7 @@ impl Parser<'_> {
             }
             "CLEAR" => Ok(Action::Clear(self.aim()?)),
             "LET" => {
-                let variable = self.variable()?;
+                let variable = self.variable()?.it;
                 self.need(Sort::Equal, "`=`")?;
                 Ok(Action::Let { variable, value: self.sum()? })
             }
@@ -217,13 +228,9 @@ impl Parser<'_> {
         let ms = u32::try_from(it / 1000).ok();
         let limit = weft_core::recovery::PAUSE_MS_MAX;
         let Some(ms) = ms.filter(|ms| (1..=limit).contains(ms)) else {
-            let message = "a PAUSE is from 1 ms to an hour";
-            return self.refuse(Diagnostic::new(
-                Code::Limit,
-                span,
-                message,
-                "write such a time, as `2 S`",
-            ));
+            let message = "the PAUSE is out of range";
+            let help = "use a PAUSE from 1 MS to 3600 S";
+            return self.refuse(Diagnostic::new(Code::Limit, span, message, help));
         };
         Ok(Action::Pause { ms })
     }

@@ -71,7 +71,9 @@ impl<'t> Line<'t> {
         let wanted = known.join(" or ");
         let found = self.peek().and_then(|word| known.iter().find(|known| **known == word));
         let Some(found) = found else {
-            let found = self.peek().unwrap_or("the end of the line");
+            let wanted = if known.contains(&"ms") { "a unit: us, ms or s" } else { &wanted };
+            let found = self.peek().map(|word| format!("`{word}`"));
+            let found = found.unwrap_or_else(|| "the end of the line".to_owned());
             let message = format!("expected {wanted}, found {found}");
             return Err(
                 self.refuse(message, "correct the line; `weft rl reference` shows each form")
@@ -141,7 +143,7 @@ impl<'t> Line<'t> {
         match self.peek() {
             None => Ok(()),
             Some(word) => {
-                let message = format!("expected the end of the line, found {word}");
+                let message = format!("expected the end of the line, found `{word}`");
                 Err(self.refuse(message, "write one statement a line"))
             }
         }

@@ -10,6 +10,8 @@ use weft_core::time::Instant;
 use super::drawn::{DECLARATIONS, facts, sections, world};
 use super::oracle::{Facts, Oracle};
 use super::translated;
+use crate::code::DiagnosticCode as Code;
+use crate::diagnostic::Diagnostic;
 use crate::parse::parse;
 use crate::source::Sources;
 use crate::tree::Statement;
@@ -19,6 +21,11 @@ fn compare(text: &str, facts: &Facts) -> Result<(), TestCaseError> {
     let text = format!("{DECLARATIONS}{text}");
     let translation = translated(&text);
     let drawing = translation.render();
+    // What is drawn may divide by a constant zero, or compare an alpha-count with 300.
+    let is_refused = |it: &Diagnostic| [Code::Constant, Code::Limit].contains(&it.code);
+    if translation.diagnostics.iter().any(is_refused) {
+        return Ok(());
+    }
     let Some(image) = translation.image else {
         return Err(TestCaseError::fail(format!("{text}\n{drawing}")));
     };

@@ -71,7 +71,7 @@ fn sum() -> impl Strategy<Value = String> {
             "VAL(A)", "VAL(B)", "ERRN(T3)", "ERRN(G2)", "ERRN(N1)", "ERRT(T4)", "ERRT(G2)"
         ])
         .prop_map(str::to_owned),
-        select(vec!["PHASE(T5)", "ALPHA(T3)"]).prop_map(str::to_owned),
+        select(vec!["PHASE(T5)", "PHASE(T3)"]).prop_map(str::to_owned),
     ];
     leaf.prop_recursive(2, 6, 2, |inner| {
         prop_oneof![
@@ -84,8 +84,14 @@ fn sum() -> impl Strategy<Value = String> {
 
 fn compared() -> impl Strategy<Value = String> {
     let comparison = select(vec!["==", "!=", "<", "<=", ">", ">="]);
-    let both = (sum(), comparison, sum());
+    let both = (sum(), comparison.clone(), sum());
+    let decimal = (0..4_u8, 0..1_000_u16).prop_map(|(whole, parts)| format!("{whole}.{parts:03}"));
+    let beside =
+        prop_oneof![decimal, sum(), select(vec!["ALPHA(T4)", "4"]).prop_map(str::to_owned)];
     prop_oneof![
+        1 => (comparison.clone(), beside.clone())
+            .prop_map(|(it, sum)| format!("ALPHA(T3) {it} {sum}")),
+        1 => (beside, comparison).prop_map(|(sum, it)| format!("{sum} {it} ALPHA(T4)")),
         3 => both.prop_map(|(left, comparison, right)| format!("{left} {comparison} {right}")),
         1 => (0..3_u8).prop_map(|node| format!("IS_MANAGER(N{node})")),
     ]

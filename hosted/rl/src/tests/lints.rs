@@ -32,6 +32,24 @@ const LINTED: &[(&str, &[(&str, usize)])] = &[
     ("IF [ FAULTY T3 ] THEN\nRESTART T3\nPAUSE 2 S\nSTOP T3\nFI", &[]),
     ("IF [ FAULTY T3 ] THEN\nRESTART T3\nSTOP T4\nFI", &[]),
     ("IF [ FAULTY T3 ] THEN\nRESTART T3\nIF [ FAULTY T4 ] THEN\nSTOP T3\nFI\nFI", &[("RL0903", 9)]),
+    ("IF [ FAULTY T3 ] THEN\nFI", &[("RL0909", 6)]),
+    ("IF [ FAULTY T3 ] THEN\nWARN T4\nELSE\nFI", &[("RL0909", 8)]),
+    ("WATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 2 S\nON ERROR\nEND WATCHDOG", &[("RL0909", 6)]),
+    ("IF [ FIRED T3 ] THEN\nWARN T4\nFI", &[("RL0908", 6)]),
+    (
+        "WATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 2 S\nON ERROR\nRESTART T3\nEND WATCHDOG\n\
+         IF [ FIRED T* ] THEN\nWARN T4\nFI",
+        &[],
+    ),
+    ("IF [ PHASE(T3) == 256 ] THEN\nWARN T4\nFI", &[("RL0908", 6)]),
+    ("IF [ 70000 == ERRT(T3) ] THEN\nWARN T4\nFI", &[("RL0908", 6)]),
+    ("IF [ ERRN(T3) < 0 ] THEN\nWARN T4\nFI", &[("RL0908", 6)]),
+    ("IF [ 255 >= PHASE(T3) ] THEN\nWARN T4\nFI", &[("RL0908", 6)]),
+    ("IF [ PHASE(T3) == 255 AND ERRN(T3) > 0 ] THEN\nWARN T4\nFI", &[]),
+    ("DEFINE 4 = BACKUP", &[("RL0907", 6)]),
+    ("IF [ FAULTY T3 ] THEN\nISOLATE N0\nFI", &[("RL0910", 7)]),
+    ("IF [ FAULTY T3 ] THEN\nSTOP N0\nISOLATE N1\nFI", &[("RL0910", 7)]),
+    ("IF [ FAULTY T3 ] THEN\nRESTART N0\nFI", &[("RL0906", 7)]),
     ("IF [ FAULTY T* ] THEN\nRESTART @1\nIF [ FAULTY N* ] THEN\nISOLATE @1\nFI\nFI", &[]),
 ];
 

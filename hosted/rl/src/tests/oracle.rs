@@ -94,7 +94,16 @@ impl<'w> Oracle<'w> {
                 holds
             }
             Guard::Compare(comparison, left, right) => {
-                let (left, right) = (self.sum(left)?, self.sum(right)?);
+                let is_alpha = |sum: &Sum| matches!(sum, Sum::Fact(FactName::Alpha, _));
+                // An alpha-count is in 256ths, a decimal, too; all other numbers are whole.
+                let parts = |sum: &Sum| {
+                    let whole = !is_alpha(sum) && !matches!(sum, Sum::Decimal(_));
+                    self.sum(sum)?.checked_mul(if whole { 256 } else { 1 }).ok_or(Fault)
+                };
+                let (left, right) = match is_alpha(left) || is_alpha(right) {
+                    true => (parts(left)?, parts(right)?),
+                    false => (self.sum(left)?, self.sum(right)?),
+                };
                 match comparison {
                     Comparison::Equal => left == right,
                     Comparison::NotEqual => left != right,
@@ -201,10 +210,10 @@ impl<'w> Oracle<'w> {
     fn sum(&self, sum: &Sum) -> Result<i32, Fault> {
         match sum {
             Sum::Number(number) => Ok(i32::from(value(&number.it))),
-            Sum::Decimal(parts) => i32::try_from(*parts).map_err(|_| Fault),
-            Sum::Variable(variable) => Ok(self.variables[usize::from(*variable)]),
-            Sum::Neg(inner) => self.sum(inner)?.checked_neg().ok_or(Fault),
-            Sum::Both(operator, left, right) => {
+            Sum::Decimal(parts) => i32::try_from(parts.it).map_err(|_| Fault),
+            Sum::Variable(variable) => Ok(self.variables[usize::from(variable.it)]),
+            Sum::Neg(inner, _) => self.sum(inner)?.checked_neg().ok_or(Fault),
+            Sum::Both(operator, left, right, _) => {
                 let (left, right) = (self.sum(left)?, self.sum(right)?);
                 let result = match operator {
                     '+' => left.checked_add(right),

@@ -5,7 +5,7 @@ use weft_core::recovery::{Role, Timeouts};
 
 use super::{ClusterTask, Surroundings, Translation, translated};
 
-const HEAD: &str = "DEFINE 0 = MANAGER\nTASK 3 = \"a\" IS NODE 0, TASKID 0\n";
+const HEAD: &str = "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 3 = \"a\" IS NODE 0, TASKID 0\n";
 
 fn codes(translation: &Translation) -> Vec<&'static str> {
     translation.diagnostics.iter().map(|it| it.code.as_str()).collect()
@@ -25,6 +25,22 @@ const WRONG: &[(&str, &str)] = &[
     ("ALPHACOUNT T3 IS THRESHOLD = 3.1234, FACTOR = 0.5 END", "RL0103"),
     ("IF [ FAULTY T3 ] THEN\nSEND 2147483648 T3\nFI", "RL0103"),
     ("CONST ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG = 1", "RL0105"),
+    ("TASK 4 = \"\" IS NODE 1, TASKID 0", "RL0105"),
+    ("TASK 4 = \"a b\" IS NODE 1, TASKID 0", "RL0105"),
+    ("TASK 4 = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" IS NODE 1, TASKID 0", "RL0105"),
+    ("LOGICAL 1 = \"\" IS TASK 3 END LOGICAL", "RL0105"),
+    ("IF [ FAULTY T3 ] THEN\nLOG \"a\tb\"\nFI", "RL0102"),
+    ("IF [ FAULTY T3 ] THEN\nLOG \"abc\nRESTART T3\nFI", "RL0102"),
+    ("IF [ FAULTY T3 \\ AND FAULTY T3 ] THEN\nRESTART T3\nFI", "RL0101"),
+    ("DEFINE 3-2 = BACKUP", "RL0401"),
+    ("DEFAULT = RESTAR", "RL0201"),
+    ("IF [ FAULTY T3 ] THEN\nERR T3\nFI", "RL0201"),
+    ("IF [ FAULTY T3 ] THEN\nLET\nFI", "RL0201"),
+    ("IF [ DOWM N1 ] THEN\nRESTART T3\nFI", "RL0202"),
+    ("IF [ FAULTY T3 ] THEN\nREBOT N1\nFI", "RL0202"),
+    ("IF [ FAULTY T3 ] THEN\nPAUSE 2 SEC\nFI", "RL0208"),
+    ("IF [ FAULTY T3 ] THEN\nSTOP T3\nELSE\nSTOP T3\nELSE\nSTOP T3\nFI", "RL0203"),
+    ("LOGICAL 1 = \"x\" IS TASK 3\nIF [ FAULTY T3 ] THEN\nRESTART T3\nFI", "RL0203"),
     ("DEFINE 1 BACKUP", "RL0201"),
     ("DEFAULT = MAYBE", "RL0201"),
     ("DEFINE 1- = AGENT", "RL0201"),
@@ -54,6 +70,7 @@ const WRONG: &[(&str, &str)] = &[
     ("N-VERSION 1\nQUORUM 2\nEND N-VERSION", "RL0202"),
     ("IF [ FAULTY T3 THEN\nWARN T3\nFI", "RL0203"),
     ("IF [ FAULTY T3 ] THEN\nWARN T3", "RL0203"),
+    ("IF [ FAULTY T3 ] THEN\nWARN T3\nTASK 4 = \"b\" IS NODE 1, TASKID 0", "RL0203"),
     ("IF [ (FAULTY T3 ] THEN\nWARN T3\nFI", "RL0201"),
     ("LOGICAL 1 = \"x\" IS TASK 3", "RL0203"),
     ("WATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 2 S\nON ERROR\nRESTART T3", "RL0203"),
@@ -92,11 +109,36 @@ const WRONG: &[(&str, &str)] = &[
          END N-VERSION",
         "RL0303",
     ),
+    ("TASK 4 = \"A\" IS NODE 1, TASKID 0", "RL0303"),
+    ("LOGICAL 1 = \"x\" IS TASK 3 END LOGICAL\nLOGICAL 2 = \"x\" IS TASK 3 END LOGICAL", "RL0303"),
+    (
+        "TASK 4 = \"b\" IS NODE 1, TASKID 0\nN-VERSION 1\nVERSION 1 IS T3\nVERSION 1 IS T4\n\
+         VOTING ALGORITHM IS MAJORITY\nEND N-VERSION",
+        "RL0303",
+    ),
+    (
+        "TASK 4 = \"b\" IS NODE 1, TASKID 0\nN-VERSION 1\nVERSION 1 IS T3\nVERSION 2 IS T4\n\
+         VOTING ALGORITHM IS MAJORITY\nVOTING ALGORITHM IS MEDIAN\nEND N-VERSION",
+        "RL0303",
+    ),
+    (
+        "TASK 4 = \"b\" IS NODE 1, TASKID 0\nN-VERSION 1\nVERSION 1 IS T3\nVERSION 2 IS T4\n\
+         METRIC WITHIN 5\nMETRIC WITHIN 6\nVOTING ALGORITHM IS MAJORITY\nEND N-VERSION",
+        "RL0303",
+    ),
+    (
+        "TASK 4 = \"b\" IS NODE 1, TASKID 0\nN-VERSION 1\nVERSION 1 IS T3\nVERSION 2 IS T4\n\
+         ON ERROR T3\nON ERROR T4\nVOTING ALGORITHM IS MAJORITY\nEND N-VERSION",
+        "RL0303",
+    ),
+    ("CONST a = 3\nIF [ FAULTY T{a} ] THEN\nRESTART T3\nFI", "RL0305"),
+    ("TASK [4,5] = \"b\" IS NODE 1, TASKID 0\nIF [ FAULTY T{b} ] THEN\nRESTART T3\nFI", "RL0305"),
     ("INCLUDE \"missing.rl\"", "RL0304"),
     ("LOGICAL 32 = \"x\" IS TASK 3 END LOGICAL", "RL0401"),
     ("TASK 256 = \"b\" IS NODE 0, TASKID 1", "RL0401"),
     ("TASK [9,4] = \"b\" IS NODE 0, TASKID 1", "RL0401"),
     ("ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 1.5 END", "RL0401"),
+    ("ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 1.001 END", "RL0401"),
     ("ALPHACOUNT T3 IS THRESHOLD = 300, FACTOR = 0.5 END", "RL0401"),
     ("ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 EVERY 2 US END", "RL0401"),
     ("WATCHDOG 1 WATCHES T3\nHEARTBEATS EVERY 500 US\nON ERROR\nEND WATCHDOG", "RL0401"),
@@ -116,23 +158,65 @@ const WRONG: &[(&str, &str)] = &[
     ("IF [ NOT FAULTY T* ] THEN\nSTOP @1\nFI", "RL0405"),
     ("IF [ FAULTY T3 ] THEN\nSTOP ~1\nFI", "RL0406"),
     ("IF [ DOWN N* ] THEN\nRELEASE $1\nFI", "RL0407"),
+    ("IF [ NOT FAULTY T* ] THEN\nSTOP ~1\nFI", "RL0405"),
     ("IF [ FAULTY T* ] THEN\nSTOP T$1\nFI", "RL0407"),
     ("IF [ FAULTY * ] THEN\nWARN T3\nFI", "RL0408"),
     ("IF [ FAULTY T3 ] THEN\nSTOP T*\nFI", "RL0408"),
     ("IF [ FAULTY T* ] THEN\nPAUSE 2 S\nSTOP @1\nFI", "RL0409"),
     ("IF [ FAULTY T* ] THEN\nPAUSE 2 S\nSEND ERRN(T3) T3\nFI", "RL0409"),
-    ("DEFINE 1 = MANAGER", "RL0410"),
+    ("DEFINE 2 = MANAGER", "RL0410"),
+    ("DEFINE 2-3 = MANAGER", "RL0410"),
+    ("IF [ TRANSIENT T* ] THEN\nWARN T3\nFI", "RL0411"),
     ("IF [ TRANSIENT T3 ] THEN\nWARN T3\nFI", "RL0411"),
     ("IF [ ALPHA(T3) > 2.5 ] THEN\nWARN T3\nFI", "RL0411"),
     ("N-VERSION 1\nVERSION 1 IS T3\nVOTING ALGORITHM IS MAJORITY\nEND N-VERSION", "RL0413"),
+    (
+        "TASK 4 = \"b\" IS NODE 1, TASKID 0\nN-VERSION 1\nVERSION 1 IS T3\nVERSION 7 IS T4\n\
+         VOTING ALGORITHM IS MAJORITY\nEND N-VERSION",
+        "RL0413",
+    ),
     ("IF [ DEADLOCKED T3 T3 ] THEN\nWARN T3\nFI", "RL0414"),
     ("IF [ FAULTY T3 ] THEN\nLET zz = 1\nFI", "RL0417"),
     ("IF [ VAL(7) > 1 ] THEN\nWARN T3\nFI", "RL0417"),
     ("N-VERSION 1\nMETRIC \"fn\"\nEND N-VERSION", "RL0418"),
-    ("NPROCS = 1\nDEFINE 1 = BACKUP", "RL0501"),
-    ("TASK 4 = \"b\" IS NODE 1, TASKID 0", "RL0501"),
+    ("IF [ ERRN(T3) > 1.5 ] THEN\nWARN T3\nFI", "RL0103"),
+    ("IF [ FAULTY T3 ] THEN\nLOG \"x\" 1.5\nFI", "RL0103"),
+    (
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ ALPHA(T3) >= 300 ] THEN\nWARN T3\nFI",
+        "RL0401",
+    ),
+    ("IF [ FAULTY T3 ] THEN\nERR 70000 T3 WARN T3\nFI", "RL0401"),
+    ("IF [ FAULTY T3 ] THEN\nERR -1 T3 WARN T3\nFI", "RL0401"),
+    ("IF [ FAULTY T3 ] THEN\nREMOVE 0 T3 FROM ERRORLIST\nFI", "RL0401"),
+    ("IF [ FAULTY T3 ] THEN\nREMOVE -1 T3 FROM ERRORLIST\nFI", "RL0401"),
+    ("IF [ ERRN(T*) > ERRN(N*) ] THEN\nWARN T3\nFI", "RL0408"),
+    (
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ ALPHA(T3) * 2 > 4 ] THEN\nWARN T3\nFI",
+        "RL0419",
+    ),
+    (
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ FAULTY T3 ] THEN\nLET A = ALPHA(T3)\nFI",
+        "RL0419",
+    ),
+    (
+        "ALPHACOUNT T3 IS THRESHOLD = 3.0, FACTOR = 0.5 END\n\
+         IF [ FAULTY T3 ] THEN\nLOG \"alpha\" ALPHA(T3)\nFI",
+        "RL0419",
+    ),
+    ("IF [ FAULTY T3 ] THEN\nSEND 1 / 0 T3\nFI", "RL0420"),
+    ("IF [ FAULTY T3 ] THEN\nLET B = 2147483647 + 1\nFI", "RL0420"),
+    ("IF [ VAL(A) / (2 - 2) > 1 ] THEN\nWARN T3\nFI", "RL0420"),
+    ("NPROCS = 1", "RL0501"),
+    ("DEFINE 2-40 = BACKUP", "RL0501"),
+    ("DEFINE 2-100 = BACKUP", "RL0501"),
+    ("TASK 4 = \"b\" IS NODE 2, TASKID 0", "RL0501"),
+    ("TASK 4 = \"b\" IS NODE 9, TASKID 0\nLOGICAL 1 = \"x\" IS TASK 4 END LOGICAL", "RL0501"),
     ("TASK 4 IS \"b\" ON NODE 0", "RL0502"),
     ("MIA_SEND = 40 MS\nTAIA_SEND = 50 MS", "RL0504"),
+    ("MIA_RECV = 50 MS", "RL0504"),
 ];
 
 /// Scripts that are wrong for a cluster of three nodes, whole, with their first code.
@@ -145,6 +229,8 @@ const UNFIT: &[(&str, &str)] = &[
     ("TASK 3 IS \"lidar\" ON NODE 1", "RL0502"),
     ("TASK 3 IS \"camera\" ON NODE 0", "RL0502"),
     ("TASK 3 = \"camera\" IS NODE 0, TASKID 0", "RL0502"),
+    ("TASK 3 = \"lidar\" IS NODE 1, TASKID 0", "RL0502"),
+    ("TASK 3 = \"camra\" IS NODE 1, TASKID 0", "RL0502"),
     ("DEFINE 1 = MANAGER", "RL0503"),
     ("MIA_SEND = 9 S", "RL0504"),
     ("TEIF = 1 US", "RL0504"),
@@ -220,10 +306,13 @@ fn a_script_that_fits_its_cluster_is_translated() {
 }
 
 /// Texts that are too long to be listed, or no script at all, each whole and with its first code.
-fn unlisted() -> [(String, &'static str); 9] {
+fn unlisted() -> [(String, &'static str); 13] {
     let nested = "IF [ FAULTY T3 ] THEN\n".repeat(9);
+    let texts: String = (100..200).map(|it| format!("LOG \"{it} {}\"\n", "x".repeat(30))).collect();
     let terms = format!("IF [ FIRED T3{} ] THEN\nWARN T3\nFI", " OR FIRED T3".repeat(5_000));
     [
+        ("DEFINE 0 = MANAGER".to_owned(), "RL0501"),
+        (format!("{HEAD}\\"), "RL0101"),
         (String::new(), "RL0104"),
         ("\n\n".to_owned(), "RL0104"),
         ("\u{FEFF}".to_owned(), "RL0104"),
@@ -232,6 +321,8 @@ fn unlisted() -> [(String, &'static str); 9] {
         ("DEFINE 0 = BACKUP".to_owned(), "RL0410"),
         (format!("{HEAD}{nested}WARN T3\n{}", "FI\n".repeat(9)), "RL0206"),
         (format!("{HEAD}{terms}\n"), "RL0206"),
+        (format!("{HEAD}IF [ FAULTY T3 ] THEN\n{}FI\n", "WARN T3\n".repeat(3_000)), "RL0415"),
+        (format!("{HEAD}IF [ FAULTY T3 ] THEN\n{texts}FI\n"), "RL0415"),
         (format!("{HEAD}TASK [250,257] = \"b\" IS NODE 0, TASKID 1"), "RL0401"),
     ]
 }
