@@ -61,7 +61,7 @@ pub use metrics::Metrics;
 pub use name::{ClusterName, ClusterNameError};
 pub use network::{Network, is_address};
 pub use program::Program;
-pub use recovery::Recovery;
+pub use recovery::{ForeignTask, Recovery};
 pub use rendezvous::{Rendezvous, TensorPath};
 pub use task::{Task, TaskName, TaskNameError};
 pub use timing::{Overrides, TimingError};

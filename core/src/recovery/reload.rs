@@ -203,7 +203,8 @@ impl Program<'_> {
 
     fn line_of(&self, is_it: &dyn Fn(Instruction) -> bool) -> Option<u16> {
         let word = (0..self.entry).find(|word| self.instruction(*word).is_some_and(is_it))?;
-        self.code().line(word)
+        // Words that stand for no line of their own have 0.
+        self.code().line(word).filter(|line| *line > 0)
     }
 }
 

@@ -149,3 +149,28 @@ pub fn alpha_after<const TASKS: usize>(
     let is_owners = !mutants::REPLICAS_COUNT_ALPHA.is_planted();
     is_owners.then(|| alpha.at(at(at_us), &rule))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_one_byte_and_what_is_unknown_waits() {
+        for state in [
+            TaskState::Running,
+            TaskState::Waiting,
+            TaskState::Killed,
+            TaskState::Isolated,
+            TaskState::Finished,
+        ] {
+            for (has_started, has_restarted) in [(false, false), (true, false), (true, true)] {
+                let status = TaskStatus { state, has_started, has_restarted };
+                assert_eq!(TaskStatus::from_byte(status.to_byte()), status);
+            }
+        }
+        // A task that is ended because it sent no heartbeat, and a state of a later version.
+        for byte in [4, 60] {
+            assert_eq!(TaskStatus::from_byte(byte).state, TaskState::Waiting);
+        }
+    }
+}

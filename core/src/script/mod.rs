@@ -20,9 +20,6 @@ mod agree;
 mod facts;
 mod orders;
 
-#[cfg(test)]
-mod tests;
-
 pub use agree::{ReloadEnd, ReloadRefused, ScriptStep};
 pub use facts::{SILENT, TaskStatus, alpha_after};
 pub use orders::{action_of, declare, order_node, order_task};

@@ -119,6 +119,8 @@ impl Generator<'_> {
         }
         for name in TimeoutName::ALL {
             if let Some(us) = names.timeouts.us(*name) {
+                let place = names.timeout_places.iter().find(|(of, _)| of == name);
+                place.into_iter().for_each(|(_, span)| self.at(span));
                 self.emit(Instruction::Timeout { name: *name, us });
             }
         }

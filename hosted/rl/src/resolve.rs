@@ -7,7 +7,9 @@ mod timing;
 
 use std::collections::{BTreeMap, HashMap};
 
-use weft_core::recovery::{Algorithm, Fallback, GROUPS_MAX, Kind, Role, TASKS_MAX, Timeouts};
+use weft_core::recovery::{
+    Algorithm, Fallback, GROUPS_MAX, Kind, Role, TASKS_MAX, TimeoutName, Timeouts,
+};
 
 use crate::Judgement;
 use crate::code::DiagnosticCode as Code;
@@ -42,6 +44,7 @@ pub(crate) struct Names<'c> {
     pub(crate) roles: Vec<Role>,
     pub(crate) fallback: Option<Fallback>,
     pub(crate) timeouts: Timeouts,
+    pub(crate) timeout_places: Vec<(TimeoutName, Span)>,
     pub(crate) tasks: BTreeMap<u8, TaskName>,
     pub(crate) groups: BTreeMap<u8, (String, Vec<u8>)>,
     pub(crate) alphas: BTreeMap<u8, (u16, u16, u32)>,
@@ -198,6 +201,7 @@ pub(crate) fn resolve<'c>(
         roles: Vec::new(),
         fallback: None,
         timeouts: Timeouts::default(),
+        timeout_places: Vec::new(),
         tasks: BTreeMap::new(),
         groups: BTreeMap::new(),
         alphas: BTreeMap::new(),

@@ -4,17 +4,48 @@
 //! the file that the nodes read. So all of them have the same one, and none needs a translator.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use weft_core::recovery::{Expected, IMAGE_MAX, Program, Rejected, verify};
 
-use super::ClusterError;
 use super::hooks::{MissingProgram, check_command};
 use super::key;
 use super::limit::{Limit, LimitError};
 use super::section::Section;
+use super::{ClusterError, Task};
+
+/// A task of a recovery script's image that the cluster does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignTask {
+    /// Its number.
+    pub number: u8,
+    /// Its name in the image.
+    pub name: Option<String>,
+    /// Its node.
+    pub node: u8,
+    /// Which of the node's tasks it is.
+    pub place: u8,
+    /// The cluster's task at that place.
+    pub found: Option<String>,
+}
+
+impl fmt::Display for ForeignTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, name, node, place, found } = self;
+        write!(f, "T{number}")?;
+        if let Some(name) = name {
+            write!(f, " \"{name}\"")?;
+        }
+        write!(f, " is task {place} of node {node}, ")?;
+        match found {
+            Some(found) => write!(f, "where this cluster has {found}"),
+            None => f.write_str("where this cluster has none"),
+        }
+    }
+}
 
 /// How the cluster recovers by a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +119,26 @@ impl Recovery {
             let program = command.first().map_or("", String::as_str);
             MissingProgram::check(format_args!("recovery.calls.{name}"), program)
         })
+    }
+
+    /// Whether the tasks of the image are those of the cluster: an image that was built for another
+    /// one names tasks that are not there.
+    ///
+    /// # Errors
+    /// [`ForeignTask`], the first that is another one.
+    pub fn check_tasks(&self, tasks: &[Task]) -> Result<(), ForeignTask> {
+        let Ok(Some(program)) = self.program(None) else { return Ok(()) };
+        for number in program.tasks().iter() {
+            let Some((node, place)) = program.place_of(number) else { continue };
+            let mut own = tasks.iter().filter(|task| task.runs_on(node.into()));
+            let found = own.nth(place.into()).map(|task| task.name.to_string());
+            let name = program.name_of(number);
+            if found.is_none() || name.is_some() && name != found.as_deref() {
+                let name = name.map(str::to_owned);
+                return Err(ForeignTask { number, name, node, place, found });
+            }
+        }
+        Ok(())
     }
 
     /// The image as text.

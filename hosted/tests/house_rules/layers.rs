@@ -34,7 +34,7 @@ const CORE: House = House {
         &["wire", "decision", "vote"],
         &["lane"],
         &["mailbox", "neb", "group", "rendezvous", "dirnet", "recovery"],
-        &["endpoint"],
+        &["endpoint", "script"],
     ],
 };
 

@@ -195,7 +195,11 @@ pub(super) fn install(
     let Some(script) = &cluster.recovery.script else {
         // An image without a script is only found in the copy that a running cluster keeps.
         let verified = cluster.recovery.program(Some(cluster.nodes)).map(drop);
-        return verified.map_err(|rejected| Failure::new(NodeError::Image(rejected)));
+        verified.map_err(|rejected| Failure::new(NodeError::Image(rejected)))?;
+        return cluster.recovery.check_tasks(&cluster.tasks).map_err(|foreign| {
+            let cause = format!("recovery.image was built for another cluster: {foreign}");
+            Failure::of(Code::Image, cause, "name the script as recovery.script: it is translated")
+        });
     };
     let file = cluster_file.map_or_else(|| script.clone(), |it| super::node::beside(it, script));
     let translation = translate_file(&file, Some(&surroundings(cluster)))?;

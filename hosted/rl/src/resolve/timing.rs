@@ -18,6 +18,7 @@ impl Resolver<'_> {
             return Err(wrong(Code::Limit, span, "the time is 0, or too long", help));
         };
         let before = self.names.timeouts.set(name, us);
+        self.names.timeout_places.push((name, span.clone()));
         let place = self.places.insert(words(name).to_owned(), span.clone());
         if let Some(place) = place.filter(|_| before != Some(us)) {
             let message = format!("two values for {}", words(name));

@@ -2,9 +2,20 @@
 //! [`DeclaredTask`], and what the script sees of its starts.
 
 use weft_core::recovery::{DeclaredTask, Mark};
+use weft_core::script::TaskStatus;
 use weft_core::time::Instant;
 
+use crate::node::control::TaskState;
 use crate::node::link::{OrderNumber, TaskChange};
+
+// A script reads the states from the database.
+const _: () = {
+    use weft_core::recovery::TaskState as Read;
+    assert!(matches!(TaskStatus::from_byte(TaskState::Running as u8).state, Read::Running));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Killed as u8).state, Read::Killed));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Isolated as u8).state, Read::Isolated));
+    assert!(matches!(TaskStatus::from_byte(TaskState::Finished as u8).state, Read::Finished));
+};
 
 /// What a recovery script says about one task of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

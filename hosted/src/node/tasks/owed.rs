@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 
 use weft_core::dirnet::ERRORS;
 
-use super::record::Fresh;
 use crate::node::link::TaskChange;
 
 /// The most errors that wait for the database; more displace the oldest that was not sent.
@@ -24,6 +23,16 @@ const WAITING_MAX: usize = 64;
 const WINDOW: usize = ERRORS;
 
 const _: () = assert!(WINDOW < WAITING_MAX);
+
+/// An error that the database has not got yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fresh {
+    pub(super) at_ns: u64,
+    /// When the task had the error before it.
+    pub(super) last_ns: Option<u64>,
+    /// Its number in the database.
+    pub(super) kind: u16,
+}
 
 /// An error on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

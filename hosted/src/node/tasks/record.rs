@@ -26,6 +26,7 @@ use weft_core::time::Instant;
 
 use super::left::{Declared, Left, count};
 use super::note::{Past, Standing};
+use super::owed::Fresh;
 use crate::cluster::Task;
 use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
@@ -33,15 +34,6 @@ use crate::node::link::{GuardAction, OrderNumber, ScriptOrder, TaskChange};
 
 /// The most errors that are remembered; all are counted.
 const ERRORS_MAX: usize = 8;
-
-// A script reads the states from the database.
-const _: () = {
-    use weft_core::recovery::TaskState as Read;
-    assert!(matches!(TaskStatus::from_byte(TaskState::Running as u8).state, Read::Running));
-    assert!(matches!(TaskStatus::from_byte(TaskState::Killed as u8).state, Read::Killed));
-    assert!(matches!(TaskStatus::from_byte(TaskState::Isolated as u8).state, Read::Isolated));
-    assert!(matches!(TaskStatus::from_byte(TaskState::Finished as u8).state, Read::Finished));
-};
 
 /// The action on the task's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +48,6 @@ pub(super) enum Due {
 enum After {
     Stay,
     Start,
-}
-
-/// An error that the database has not got yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fresh {
-    pub(super) at_ns: u64,
-    /// When the task had the error before it.
-    pub(super) last_ns: Option<u64>,
-    /// Its number in the database.
-    pub(super) kind: u16,
 }
 
 /// One task of this node.

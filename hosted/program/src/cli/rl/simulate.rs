@@ -13,8 +13,8 @@ use super::{Check, diagnostics_of, read_script, refuse, surroundings_of, transla
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::explain::Code;
-use weft_core::dirnet::{Profile, Timing};
-use weft_core::recovery::{Expected, Order, Outcome, Placed, Program, TaskState, verify};
+use weft_core::dirnet::{Profile, Timing, Verdict};
+use weft_core::recovery::{Expected, Order, Outcome, Placed, Program, TaskState, Verb, verify};
 use weft_core::vote::VoteOutcome;
 use weft_rl::scenario::{
     Deed, Expectation, Scenario, ScenarioReading, Wanted, Whom, read_scenario,
@@ -147,6 +147,14 @@ fn holds(expectation: &Expectation, program: &Program<'_>, events: &[ScriptEvent
         let order = match (happening, &expectation.wanted) {
             _ if !within.contains(at_us) => return false,
             (Happening::Obeyed(Placed { order, .. }), _) => order,
+            // A node or a task that fails too often is isolated by no order of the script.
+            (Happening::Verdict(why), Wanted::Order(Verb::Isolate, Whom::Node(node))) => {
+                return why.verdict == Verdict::Isolated && why.node.0 == u16::from(*node);
+            }
+            (
+                Happening::Task(task, TaskState::Isolated),
+                Wanted::Order(Verb::Isolate, Whom::Task(whom)),
+            ) => return task == whom,
             (Happening::Notified(to, _), Wanted::Warn(whom)) => return to == whom,
             (Happening::Voted(_, outcome), Wanted::Vote(nversion, round, number)) => {
                 let value = outcome.is_reached().then_some(outcome.value);

@@ -201,22 +201,34 @@ impl Checks {
         }
     }
 
-    /// What is not well yet.
-    pub(super) fn missing(&self, lab: &ScriptLab) -> Option<(&'static str, String)> {
-        if let Some(what) = lab.net.missing() {
-            return Some(("progress", what));
-        }
-        if let Some((number, task)) = lab.tasks.iter().find(|(_, task)| task.waits()) {
-            return Some(("answered", format!("T{number} has errors without an answer: {task:?}")));
-        }
-        let waits = lab.votes.iter().find(|(_, votes)| votes.waits());
-        if let Some((node, votes)) = waits {
-            return Some(("vote", format!("node {node} waits for an outcome: {votes:?}")));
-        }
+    /// What is not well yet of the promise number `promise`; none behind the last. A script may
+    /// order again and again, so each promise has its own moment.
+    pub(super) fn missing(
+        &self,
+        lab: &ScriptLab,
+        promise: usize,
+    ) -> Option<(&'static str, Option<String>)> {
         let last = self.in_force.last();
-        if let Some((node, digest)) = lab.used().find(|(_, used)| Some(used) != last) {
-            return Some(("one-script", format!("node {node} uses {digest:016x}")));
-        }
-        lab.alpha_that_differs().map(|what| ("alpha", what))
+        let missing = match promise {
+            0 => ("progress", lab.net.missing()),
+            1 => {
+                let waiting = lab.tasks.iter().find(|(_, task)| task.waits());
+                let what = |(number, task)| format!("T{number} has unanswered errors: {task:?}");
+                ("answered", waiting.map(what))
+            }
+            2 => {
+                let waiting = lab.votes.iter().find(|(_, votes)| votes.waits());
+                let what = |(node, votes)| format!("node {node} waits for an outcome: {votes:?}");
+                ("vote", waiting.map(what))
+            }
+            3 => {
+                let other = lab.used().find(|(_, used)| Some(used) != last);
+                let what = |(node, used)| format!("node {node} uses {used:016x}");
+                ("one-script", other.map(what))
+            }
+            4 => ("alpha", lab.alpha_that_differs()),
+            _ => return None,
+        };
+        Some(missing)
     }
 }

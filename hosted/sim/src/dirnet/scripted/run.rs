@@ -136,17 +136,24 @@ impl Run {
             self.step()?;
         }
         self.lab.net.calm_down();
-        let mut missing = None;
-        for ms in 0..CALM_MS {
+        let mut kept = 0;
+        for _ in 0..CALM_MS {
             self.step()?;
-            if ms % 20 == 0 {
-                missing = self.checks.missing(&self.lab);
-                if missing.is_none() {
-                    return Ok(());
+            while let Some((_, what)) = self.checks.missing(&self.lab, kept) {
+                if what.is_some() {
+                    break;
                 }
+                kept += 1;
+            }
+            if self.checks.missing(&self.lab, kept).is_none() {
+                return Ok(());
             }
         }
-        missing.map_or(Ok(()), |(checker, what)| Err(Violation::new(checker, what)))
+        let missing = self.checks.missing(&self.lab, kept);
+        let broken = |(checker, what): (_, Option<String>)| {
+            Violation::new(checker, what.unwrap_or_default())
+        };
+        missing.map_or(Ok(()), |missing| Err(broken(missing)))
     }
 
     fn step(&mut self) -> Result<(), Violation> {
