@@ -29,7 +29,7 @@ pub enum ScriptStep {
         /// The script.
         digest: u64,
     },
-    /// The script that is held besides is in force: use its image, and declare its tasks.
+    /// A script that is held is in force: use its image, and declare its tasks.
     Use {
         /// The script.
         digest: u64,
@@ -110,17 +110,20 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         now: Instant,
     ) -> Result<bool, ReloadRefused> {
         self.may_reload(machine)?;
-        if digest == self.used && !self.is_lacking {
+        if digest == self.used && self.lacking.is_none() {
             return Ok(false);
         }
         (self.next, self.reload) = (Some(digest), Some(Reload::new(digest, now)));
         Ok(true)
     }
 
-    /// The node holds the script with `digest`, verified, besides the one in force. While it
+    /// The node holds the script with `digest`, verified. One that is to come next is not dropped
+    /// for the one in force that the node lacked: others may rely on its being held. While it
     /// replaces the script itself, a manager holds no other.
     pub fn hold(&mut self, digest: u64) {
-        if self.reload.is_none() && digest != self.used {
+        if self.lacking == Some(digest) {
+            self.has_arrived = true;
+        } else if self.reload.is_none() && digest != self.used {
             self.next = Some(digest);
         }
     }
@@ -176,7 +179,8 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
     ) -> bool {
         let digest = in_force.digest;
         if in_force.number > 0 && digest != self.used {
-            if self.next.take_if(|next| *next == digest).is_some() {
+            let has_arrived = self.lacking == Some(digest) && self.has_arrived;
+            if has_arrived || self.next.take_if(|next| *next == digest).is_some() {
                 self.used = digest;
                 self.acting.iter_mut().for_each(|acting| acting.replace_script());
                 self.is_broken = false;
@@ -186,8 +190,10 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
                 push(ScriptStep::Want { digest });
             }
         }
-        self.is_lacking = in_force.number > 0 && digest != self.used;
-        !self.is_lacking
+        let lacking = (in_force.number > 0 && digest != self.used).then_some(digest);
+        self.has_arrived &= lacking == self.lacking;
+        self.lacking = lacking;
+        lacking.is_none()
     }
 
     fn step_reload<const TASKS: usize>(

@@ -50,8 +50,9 @@ pub struct ScriptMember<const NODES: usize, const NUMBERS: usize> {
     /// The one that is held besides.
     next: Option<u64>,
     reload: Option<Reload>,
-    /// Whether another script is in force than this node has.
-    is_lacking: bool,
+    /// The script in force that is neither; and whether it has arrived since.
+    lacking: Option<u64>,
+    has_arrived: bool,
     ask_at: Instant,
 }
 
@@ -70,7 +71,8 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
             used,
             next: None,
             reload: None,
-            is_lacking: false,
+            lacking: None,
+            has_arrived: false,
             ask_at: Instant(0),
         }
     }
@@ -87,10 +89,10 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         self.next
     }
 
-    /// Whether the script in force is not here, so this node must not evaluate.
+    /// The script in force, if it is not used here, so this node must not evaluate.
     #[must_use]
-    pub const fn is_lacking(&self) -> bool {
-        self.is_lacking
+    pub const fn lacking(&self) -> Option<u64> {
+        self.lacking
     }
 
     /// Whether it evaluates: it manages.
@@ -113,7 +115,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         now: Instant,
     ) -> bool {
         let manages = machine.role() == Role::Manager || mutants::BACKUPS_EVALUATE.is_planted();
-        if !manages || self.is_lacking {
+        if !manages || self.lacking.is_some() {
             self.acting = None;
             return false;
         }
@@ -171,7 +173,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         let acting = self.acting.as_ref().filter(|_| !self.is_broken);
         let acting = acting.and_then(Evaluator::poll_timeout);
         let reload = self.reload.as_ref().map(Reload::poll_timeout);
-        acting.into_iter().chain(reload).chain(self.is_lacking.then_some(self.ask_at)).min()
+        acting.into_iter().chain(reload).chain(self.lacking.map(|_| self.ask_at)).min()
     }
 
     /// Shifts its deadlines to an origin of time that lies `by` later.

@@ -23,6 +23,9 @@ use crate::sealed;
 /// The bytes of a script in one frame.
 const PART_LEN: usize = 4_096;
 const HEAD_LEN: usize = 16;
+/// The scripts that a node holds besides the one that it uses: the next one, and the one in force
+/// if it lacked it.
+pub(super) const NEXT_MAX: usize = 2;
 /// In the place of a part's offset: the script itself is asked for.
 const WANTED: u32 = u32::MAX;
 
@@ -90,7 +93,7 @@ impl Scripts {
                 let saved = saved.images.into_iter().map(|Payload(image)| image);
                 let mut saved = saved.filter(|it| check(&images[0], it).is_ok());
                 if let Some(in_force) = saved.next() {
-                    images = [in_force].into_iter().chain(saved.take(1)).collect();
+                    images = [in_force].into_iter().chain(saved.take(NEXT_MAX)).collect();
                 }
             }
             Ok(_) => {}
@@ -104,18 +107,20 @@ impl Scripts {
         self.images.first()
     }
 
-    /// The one that is to replace it.
+    /// The one that came last besides it.
     pub(super) fn next(&self) -> Option<&Vec<u8>> {
-        self.images.get(1)
+        self.images.get(1..)?.last()
     }
 
-    /// Holds a script that is to replace the one in force, in the place of another such.
+    /// Holds a script besides the one in force, in the place of the oldest such.
     pub(super) fn hold(&mut self, image: Vec<u8>) -> Result<(), NotHeld> {
         let in_force = self.images.first().ok_or(NotHeld::NoScript)?;
         check(in_force, &image)?;
         if !self.images.contains(&image) {
-            self.images.truncate(1);
             self.images.push(image);
+            if self.images.len() > 1 + NEXT_MAX {
+                self.images.remove(1);
+            }
             self.save();
         }
         Ok(())
@@ -126,8 +131,12 @@ impl Scripts {
         let Some(at) = self.images.iter().position(|it| digest_of(it) == digest) else {
             return false;
         };
-        self.images.swap(0, at);
-        self.images.truncate(1);
+        let image = self.images.remove(at);
+        if at > 0 {
+            self.images[0] = image;
+        } else {
+            self.images.insert(0, image);
+        }
         self.save();
         true
     }

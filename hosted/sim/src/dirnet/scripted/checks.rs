@@ -42,6 +42,11 @@ impl Checks {
         Self { in_force: vec![first], ..Self::default() }
     }
 
+    /// Whether a node has used that script last of all.
+    pub(super) fn is_in_force(&self, digest: u64) -> bool {
+        self.in_force.last() == Some(&digest)
+    }
+
     #[cfg(test)]
     pub(super) fn rounds(&self) -> usize {
         self.rounds.len()

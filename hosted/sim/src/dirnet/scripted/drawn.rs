@@ -58,11 +58,16 @@ const POOL: &[u8] = b"\x04task";
 const THRESHOLD: u16 = 512;
 
 impl DrawnScript {
-    /// A script for `nodes` nodes; `source` tells it from others.
-    pub(super) fn draw(draws: &mut Draws, nodes: u8, source: u64, is_voting: bool) -> Self {
+    /// A script of so many sections for `nodes` nodes; `source` tells it from others.
+    pub(super) fn draw(
+        draws: &mut Draws,
+        nodes: u8,
+        source: u64,
+        is_voting: bool,
+        sections: u16,
+    ) -> Self {
         let tasks = nodes + 1;
         let (mut words, votings) = declarations(draws, nodes, is_voting);
-        let sections = draws.between(0, 3) as u16;
         let mut guards = Vec::new();
         for number in 1..=sections {
             let guard = Guard::draw(draws, nodes);

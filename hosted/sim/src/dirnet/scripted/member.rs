@@ -30,7 +30,7 @@ impl LabMember {
     }
 
     pub(super) fn is_lacking(&self) -> bool {
-        self.script.is_lacking()
+        self.script.lacking().is_some()
     }
 }
 
@@ -38,16 +38,28 @@ impl LabMember {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     pub(super) used: u64,
-    next: Option<u64>,
+    /// The last two besides it, oldest first.
+    next: [Option<u64>; 2],
 }
 
 impl Saved {
     pub(super) fn new(used: u64) -> Self {
-        Self { used, next: None }
+        Self { used, next: [None; 2] }
     }
 
     fn holds(&self, digest: u64) -> bool {
-        self.used == digest || self.next == Some(digest)
+        self.used == digest || self.next.contains(&Some(digest))
+    }
+
+    fn hold(&mut self, digest: u64) {
+        if !self.holds(digest) {
+            self.next = [self.next[1], Some(digest)];
+        }
+    }
+
+    fn put_in_force(&mut self, digest: u64) {
+        self.used = digest;
+        self.next = self.next.map(|next| next.filter(|next| *next != digest));
     }
 }
 
@@ -114,7 +126,7 @@ impl ScriptLab {
         let member = self.members.get_mut(&at.0).ok_or(ReloadRefused::NotManager)?;
         if member.script.begin_reload(machine, digest, now)? {
             self.images.insert(digest, image.to_vec());
-            self.saved[usize::from(at.0)].next = Some(digest);
+            self.saved[usize::from(at.0)].hold(digest);
         }
         Ok(())
     }
@@ -134,7 +146,7 @@ impl ScriptLab {
     fn begin_member(&mut self, node: u16, of: ComponentIncarnation) {
         let (saved, nodes) = (self.saved[usize::from(node)], self.boots.len() as u16);
         let mut script = Box::new(ScriptMember::new(Rank(node), nodes, saved.used));
-        saved.next.iter().for_each(|next| script.hold(*next));
+        saved.next.iter().flatten().for_each(|next| script.hold(*next));
         self.declare(node, saved.used);
         self.members.insert(node, LabMember { of, script, picture: Box::default() });
         let is_here = |task: &&mut GuardedTask| u16::from(task.node()) == node;
@@ -195,7 +207,7 @@ impl ScriptLab {
                     to.iter().for_each(|to| self.send_script(to.into(), digest));
                 }
                 ScriptStep::Use { digest } => {
-                    self.saved[usize::from(node)] = Saved::new(digest);
+                    self.saved[usize::from(node)].put_in_force(digest);
                     self.tell(Happening::Uses(Rank(node), digest));
                     self.declare(node, digest);
                     let program = program_of(&self.images[&digest]);
@@ -236,9 +248,7 @@ impl ScriptLab {
             if self.boots[usize::from(to)].is_none() {
                 continue;
             }
-            if saved.used != digest {
-                saved.next = Some(digest);
-            }
+            saved.hold(digest);
             if let Some(member) = self.members.get_mut(&to) {
                 member.script.hold(digest);
             }

@@ -94,8 +94,13 @@ impl Run {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
         let nodes = draws.between(2, 4) as u8;
         let is_voting = draws.chance(1, 3);
-        let mut script = |source| DrawnScript::draw(&mut draws, nodes, source, is_voting);
-        let scripts: Vec<_> = (1..=SCRIPTS as u64).map(&mut script).collect();
+        let mut script = |source| {
+            let sections = draws.between(0, 3) as u16;
+            DrawnScript::draw(&mut draws, nodes, source, is_voting, sections)
+        };
+        let mut scripts: Vec<_> = (1..=SCRIPTS as u64).map(&mut script).collect();
+        // Without sections, which may order without end.
+        scripts.push(DrawnScript::draw(&mut draws, nodes, 9, is_voting, 0));
         let majority = u16::from(nodes) / 2 + 1;
         let setting = Setting {
             lost: draws.pick(&[0, 0, 20, 100]),
@@ -137,8 +142,11 @@ impl Run {
         }
         self.lab.net.calm_down();
         let mut kept = 0;
-        for _ in 0..CALM_MS {
+        for ms in 0..CALM_MS {
             self.step()?;
+            if !self.load_last(ms) {
+                continue;
+            }
             while let Some((_, what)) = self.checks.missing(&self.lab, kept) {
                 if what.is_some() {
                     break;
@@ -154,6 +162,18 @@ impl Run {
             Violation::new(checker, what.unwrap_or_default())
         };
         missing.map_or(Ok(()), |missing| Err(broken(missing)))
+    }
+
+    /// An operator has the last script loaded, again where that was refused; returns whether it is
+    /// in force.
+    fn load_last(&mut self, ms: u64) -> bool {
+        let last = &self.scripts[SCRIPTS];
+        let is_in_force = self.checks.is_in_force(last.digest);
+        if !is_in_force && ms.is_multiple_of(500) {
+            // Refused while no node manages, and while another one is under way.
+            _ = self.lab.reload(&last.image);
+        }
+        is_in_force
     }
 
     fn step(&mut self) -> Result<(), Violation> {

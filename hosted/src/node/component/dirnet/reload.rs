@@ -24,10 +24,20 @@ use crate::payload::Payload;
 /// What is under way besides the script in force.
 #[derive(Default)]
 pub(super) struct Reloading {
-    /// The image that is to replace it.
-    image: Vec<u8>,
+    /// The images that are held: of the next script, and of the one in force if it was lacking.
+    images: Vec<Vec<u8>>,
     /// The request that the manager's change answers.
     ticket: Option<Ticket>,
+}
+
+impl Reloading {
+    fn hold(&mut self, image: Vec<u8>) {
+        self.images.retain(|other| *other != image);
+        self.images.push(image);
+        if self.images.len() > scripts::NEXT_MAX {
+            self.images.remove(0);
+        }
+    }
 }
 
 impl DirNet {
@@ -58,18 +68,16 @@ impl DirNet {
             return Some(loaded(digest, IdSet::EMPTY, false));
         }
         self.words.push(FromComponent::HoldScript { image: Payload(image.clone()) });
-        script.reloading = Reloading { image, ticket: Some(ticket) };
+        script.reloading.ticket = Some(ticket);
+        script.reloading.hold(image);
         None
     }
 
     /// The supervisor holds this script, which was verified there.
     pub(in super::super) fn hold_script(&mut self, image: Vec<u8>) {
         let Some(script) = &mut self.script else { return };
-        // While it replaces the script itself, a manager holds no other.
-        if script.reloading.ticket.is_none() {
-            script.member.hold(scripts::digest_of(&image));
-            script.reloading.image = image;
-        }
+        script.member.hold(scripts::digest_of(&image));
+        script.reloading.hold(image);
     }
 
     /// Says in the own entry which script is held and used, and uses the one in force.
@@ -93,8 +101,12 @@ impl DirNet {
                 self.words.push(FromComponent::OfferScript { to: nodes(to), digest });
             }
             ScriptStep::Use { digest } => {
-                let image = std::mem::take(&mut script.reloading.image);
-                script.replace(image, &mut self.machine);
+                let is_it = |image: &Vec<u8>| scripts::digest_of(image) == digest;
+                let at = script.reloading.images.iter().position(is_it);
+                if let Some(at) = at {
+                    let image = script.reloading.images.remove(at);
+                    script.replace(image, &mut self.machine);
+                }
                 self.words.push(FromComponent::UseScript { digest });
             }
             ScriptStep::Want { digest } => {

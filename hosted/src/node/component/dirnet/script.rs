@@ -181,7 +181,7 @@ impl Script {
         Some(ScriptStatus {
             digest: Self::digest_text(self.member.used()),
             next: self.member.next().map(Self::digest_text),
-            is_lacking: self.member.is_lacking(),
+            is_lacking: self.member.lacking().is_some(),
             words: header.words,
             tasks: program.tasks().iter().map(|task| self.name(task)).collect(),
             is_acting: self.member.is_acting(),

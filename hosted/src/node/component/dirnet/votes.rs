@@ -149,7 +149,7 @@ impl DirNet {
         }
         let now = Instant(now_ns);
         let manager = self.machine.term().claimant.0.to_le_bytes()[0];
-        let is_acting = self.machine.role() == Role::Manager && !script.member.is_lacking();
+        let is_acting = self.machine.role() == Role::Manager && script.member.lacking().is_none();
         let seat = VotingSeat { term, manager, is_acting };
         let members = members(&self.machine, self.seen.len());
         self.votes.voting.step(&program, seat, members.into_iter(), now);

@@ -252,7 +252,8 @@ impl World {
                 }
             }
             ScriptStep::Use { digest } => {
-                scripts.saved[at] = (digest, None);
+                let held = scripts.saved[at].1.filter(|next| *next != digest);
+                scripts.saved[at] = (digest, held);
                 self.check_use(node, digest, scripts);
                 let images = scripts.images.clone();
                 let count = self.nodes.len() as u16;
