@@ -69,7 +69,10 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let due = now.after(self.timing().clone);
         let is_forgotten = crate::dirnet::CLONES_ARE_FORGOTTEN.is_planted();
         let watch = Watch::Joining { incarnation: clone, due };
-        self.set_watch(node, if is_forgotten { Watch::Off } else { watch });
+        // Its own clone is its I'm-Alive Task's to await, and the end of this component.
+        if node != self.me() {
+            self.set_watch(node, if is_forgotten { Watch::Off } else { watch });
+        }
     }
 
     /// Passes the manager's order for a clone on to the I'm-Alive Task of `node`.

@@ -3,7 +3,7 @@
 use super::net::{MS, Net, timing};
 use crate::dirnet::*;
 use crate::ids::Rank;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use std::vec::Vec;
 
 /// R + W, with a period and a few milliseconds for messages.
@@ -534,6 +534,27 @@ pub(in crate::dirnet) fn g27_an_error_of_a_task_triggers_recovery_once() {
     net.input(2, |component, now| component.handle_change(now, error(4))).unwrap();
     net.run(10);
     assert_eq!(net.rules(2, Verdict::AgentDown), [Rule::TaskErrors]);
+}
+
+/// Too many errors of a task of the manager's own node: it orders a clone of itself. What it
+/// awaited of that came due and stayed so, and its loop spun.
+#[test]
+fn g27_a_manager_that_orders_its_own_clone_awaits_nothing_of_itself() {
+    let mut net = Net::settled(3);
+    for at_us in 1..=4 {
+        let error = Change::TaskError { task: 1, kind: 4, at_us, alpha: None };
+        net.input(0, |component, now| component.handle_change(now, error)).unwrap();
+    }
+    assert_eq!(net.rules(0, Verdict::AgentDown), [Rule::TaskErrors]);
+    net.input(0, |component, now| {
+        let mut due = now;
+        for _ in 0..500 {
+            due = component.poll_timeout().map_or(due, |next| next.max(due));
+            component.handle_timeout(due);
+            while component.poll_output().is_some() {}
+        }
+        assert!(due > now.after(Duration::from_millis(1_000)), "the time stands at {due:?}");
+    });
 }
 
 /// an isolated node is fenced, not heard, and out until it is released and comes back in a

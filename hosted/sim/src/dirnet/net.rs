@@ -38,6 +38,8 @@ use supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
 
 /// The most ends and clones of a component, and resets of a node, within a while.
 pub(super) const ENDS_MAX: u16 = 5;
+/// Events of a settled cluster until the next moment of a lab, at most.
+const AT_ONCE_MAX: u64 = 20_000;
 /// How often an operator checks, and a transport retries.
 const LOOK_MS: u64 = 500;
 
@@ -266,8 +268,15 @@ impl Net {
             let deadline = net.next_deadline().map(|(at, _, _)| at);
             flight.into_iter().chain(deadline).min()
         };
+        let most = self.events + AT_ONCE_MAX;
         while next(self).is_some_and(|next| next <= at) {
             self.step();
+            if self.events == most {
+                let due = self.next_deadline();
+                let what = format!("{AT_ONCE_MAX} events until {at} ns; next is due {due:?}");
+                self.ledger.broken("budget", what);
+                break;
+            }
         }
         self.now = self.now.max(at);
     }
