@@ -81,7 +81,21 @@ fn an_atom_leads_to_the_entities_above_it() {
     let up = [act(Verb::Release, Target::Nodes(0)), act(Verb::Stop, Target::Groups(0))];
     let given = orders(&[ANY_FAULTY], &up, &facts());
     let node = Order::Node { node: 1, verb: Verb::Release };
-    assert_eq!(given, [node, task(3, Verb::Stop, 2), task(4, Verb::Stop, 0)]);
+    let answer = Order::Answer { task: 3, mark: 2 };
+    assert_eq!(given, [node, answer, task(3, Verb::Stop, 2), task(4, Verb::Stop, 0)]);
+}
+
+/// Otherwise the error would have the node ordered again once it is back.
+#[test]
+fn rl4_an_order_about_a_node_answers_the_errors_of_its_tasks() {
+    let restart = act(Verb::Restart, Target::One(N1));
+    let given = orders(&[ANY_FAULTY], &[restart, restart], &facts());
+    let node = Order::Node { node: 1, verb: Verb::Restart };
+    assert_eq!(given, [node, Order::Answer { task: 3, mark: 2 }]);
+    // What has answered them before is enough.
+    let purge = Instruction::Purge(Target::One(T3));
+    let given = orders(&[ANY_FAULTY], &[purge, restart], &facts());
+    assert_eq!(given, [Order::Answer { task: 3, mark: 2 }, node]);
 }
 
 #[test]
