@@ -64,6 +64,20 @@ fn a_lie_is_proven_by_what_the_readme_says() {
 }
 
 #[test]
+fn the_recovery_script_of_the_readme_keeps_what_its_scenario_expects() {
+    let place = Place::new();
+    let [line] = lines("weft rl run")[..] else { panic!("one line of README.md runs one") };
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let word = |word: &str| match word.starts_with("hosted/") {
+        true => format!("{root}{word}"),
+        false => word.to_owned(),
+    };
+    let words: Vec<String> = line.split_whitespace().skip(1).map(word).collect();
+    let text = place.weft(&words.join(" ")).done();
+    assert!(text.contains(": held") && !text.contains("did not hold"), "{text}");
+}
+
+#[test]
 fn the_live_view_of_the_readme_wants_a_terminal_and_nothing_else() {
     let place = Place::new();
     let (_up, _) = place.up("--nodes 2");

@@ -196,10 +196,10 @@ impl std::fmt::Display for TaskFault {
             Self::NotStarted { why } => write!(f, "not started: {why}"),
             Self::Silent => f.write_str("did not beat in time"),
             Self::Outvoted { version, round } => {
-                write!(f, "was outvoted in round {round}, as version {version}")
+                write!(f, "was outvoted in round {round} (version {version})")
             }
             Self::NoVote { version, round } => {
-                write!(f, "did not vote in round {round} in time, as version {version}")
+                write!(f, "did not vote in time in round {round} (version {version})")
             }
             Self::Reported { error } => write!(f, "reported error {error}"),
         }

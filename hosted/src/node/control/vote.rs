@@ -91,7 +91,7 @@ impl fmt::Display for VoteResult {
             Some(value) => write!(f, "{value} by versions {}", names(agreed)),
             None => f.write_str("no outcome"),
         }?;
-        write!(f, ", of {} that voted", names(voters))
+        write!(f, "; voted: {}", names(voters))
     }
 }
 
@@ -215,9 +215,9 @@ impl fmt::Display for VoteDenied {
                     versions => write!(f, "; this node has {}", versions.join(", ")),
                 }
             }
-            Self::VotedAlready => {
-                f.write_str("the version has voted otherwise in this round, and the first stands")
-            }
+            Self::VotedAlready => f.write_str(
+                "the version voted differently in this round before, and that vote stands",
+            ),
             Self::RoundOver { last } => write!(f, "round {last} is over, and all before it"),
             Self::RoundOpen { open } => write!(f, "round {open} has no outcome yet"),
             Self::NumbersOnly => {

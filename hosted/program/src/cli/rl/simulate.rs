@@ -268,7 +268,7 @@ fn vote_text(outcome: &VoteOutcome) -> String {
         true => format!("{value} by versions {}", names(*agreed)),
         false => "no outcome".to_owned(),
     };
-    format!("N-version task {nversion}, round {round}: {of}, of {} that voted", names(*voters))
+    format!("N-version task {nversion}, round {round}: {of}; voted: {}", names(*voters))
 }
 
 fn task_name(task: u8, program: &Program<'_>) -> String {

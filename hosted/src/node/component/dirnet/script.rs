@@ -261,7 +261,7 @@ impl DirNet {
                 let words = format!("{} node {node}, by {place}", verb.as_str());
                 let words = match order_node(&mut self.machine, at, verb, now) {
                     Ok(()) => words,
-                    Err(reason) => format!("{words}: refused, {reason}"),
+                    Err(reason) => format!("{words}: refused ({reason})"),
                 };
                 (at, words)
             }
