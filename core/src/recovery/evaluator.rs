@@ -169,6 +169,9 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             | Order::Clear { task, .. }
             | Order::Builtin { task, .. } => task,
             Order::Send { to, .. } | Order::Notice { to, .. } => to,
+            // Its node judges the answers that came with it once it is back. Until then its tasks'
+            // errors stay unanswered in the picture, and the script orders the same again.
+            Order::Node { node, .. } if self.is_under_way(node, placed.word) => return,
             Order::Node { .. } | Order::Log { .. } | Order::Call { .. } => {
                 self.dropped += u32::from(self.others.push_back(placed).is_err());
                 return;
@@ -187,6 +190,16 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         let Some((node, _)) = program.place_of(task) else { return };
         let order = TaskOrder { placed, node, task, seen, is_repeated: false };
         self.dropped += u32::from(self.pending.push(Pending { order, due: now }).is_err());
+    }
+
+    /// Whether errors of tasks of `node` are answered by an order about it, given at `word`, that
+    /// the node has not judged.
+    fn is_under_way(&self, node: u8, word: u16) -> bool {
+        let mut orders = self.pending.iter().map(|pending| &pending.order);
+        orders.any(|it| {
+            let is_answer = matches!(it.placed.order, Order::Answer { .. });
+            is_answer && (it.node, it.placed.word) == (node, word)
+        })
     }
 
     /// The next order about anything but a task.
@@ -343,6 +356,30 @@ pub(in crate::recovery) mod tests {
         let nodes = core::iter::from_fn(|| evaluator.poll_task_order(ms(1), |_, _| false));
         let nodes: std::vec::Vec<u8> = nodes.map(|order| order.node).collect();
         assert_eq!(nodes, [1, 2, 0]);
+    }
+
+    /// While the node is down, its tasks' errors are unanswered in each picture.
+    #[test]
+    fn rl4_an_order_about_a_node_is_given_again_only_once_the_node_has_judged_its_answers() {
+        let restart =
+            Instruction::Act { verb: Verb::Restart, target: Target::One(super::super::tests::N1) };
+        let image = image(&section(&[test(Status::Faulty, Subject::Any(Kind::Task))], &[restart]));
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
+        let node = Order::Node { node: 1, verb: Verb::Restart };
+        assert_eq!(evaluator.poll_order().map(|placed| placed.order), Some(node));
+        let answer = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
+        assert_eq!(answer.placed.order, Order::Answer { task: 3, mark: 2 });
+        let mut news = facts();
+        news.nodes[1].is_member = false;
+        evaluator.handle_picture(&program, &news, ms(20)).unwrap();
+        assert_eq!(evaluator.poll_order(), None, "it is under way");
+        // It is judged, and the task fails once more.
+        assert_eq!(evaluator.poll_task_order(ms(30), |_, _| true), None);
+        (news.tasks[3].answered, news.tasks[3].errors) = (2, 3);
+        evaluator.handle_picture(&program, &news, ms(40)).unwrap();
+        assert_eq!(evaluator.poll_order().map(|placed| placed.order), Some(node));
     }
 
     /// News that never end must not hold up what a PAUSE has put off.
