@@ -16,7 +16,7 @@ use core::hash::{Hash, Hasher};
 use heapless::{Deque, Vec};
 
 use super::limits::{ORDERS_MAX, TASKS_MAX};
-use super::{Order, OrderId, Picture, Placed, Program, Progress, Rint, RintError, Trace};
+use super::{Order, OrderId, Picture, Placed, Program, Progress, Rint, RintError, Trace, Verb};
 use crate::ids::Term;
 use crate::time::{Duration, Instant};
 
@@ -48,6 +48,20 @@ struct Pending {
     due: Instant,
 }
 
+/// An order about a node.
+#[derive(Clone, Copy, Debug, Hash)]
+struct NodeOrder {
+    verb: Verb,
+    placed: Placed,
+}
+
+/// Whether `answer`, about a task at node `at`, came with `order`, which is about that node.
+fn is_answer_of((answer, at): (&Placed, u8), order: &Placed) -> bool {
+    let Order::Node { node, .. } = order.order else { return false };
+    let of = |placed: &Placed| (placed.id.term, placed.id.evaluation, placed.word);
+    matches!(answer.order, Order::Answer { .. }) && at == node && of(answer) == of(order)
+}
+
 /// What a manager does with its script, for as long as it manages.
 #[derive(Clone, Debug)]
 pub struct Evaluator<const NODES: usize, const TASKS: usize> {
@@ -62,6 +76,10 @@ pub struct Evaluator<const NODES: usize, const TASKS: usize> {
     /// Orders about tasks that are not known to be judged.
     pending: Vec<Pending, PENDING_MAX>,
     others: Deque<Placed, ORDERS_MAX>,
+    /// The last order about each node that was given.
+    nodes: [Option<NodeOrder>; NODES],
+    /// The last order about a node that was not given, since the same is under way.
+    suppressed: Option<Placed>,
     dropped: u32,
 }
 
@@ -69,7 +87,7 @@ pub struct Evaluator<const NODES: usize, const TASKS: usize> {
 impl<const NODES: usize, const TASKS: usize> Hash for Evaluator<NODES, TASKS> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.term, &self.rint, &self.seen, self.not_before, self.is_due).hash(state);
-        (&self.pending, self.dropped).hash(state);
+        (&self.pending, &self.nodes, self.dropped).hash(state);
         self.others.iter().for_each(|placed| placed.hash(state));
     }
 }
@@ -87,6 +105,8 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             is_due: false,
             pending: Vec::new(),
             others: Deque::new(),
+            nodes: [None; NODES],
+            suppressed: None,
             dropped: 0,
         }
     }
@@ -169,14 +189,16 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
             | Order::Clear { task, .. }
             | Order::Builtin { task, .. } => task,
             Order::Send { to, .. } | Order::Notice { to, .. } => to,
-            // Its node judges the answers that came with it once it is back. Until then its tasks'
-            // errors stay unanswered in the picture, and the script orders the same again.
-            Order::Node { node, .. } if self.is_under_way(node, placed.word) => return,
-            Order::Node { .. } | Order::Log { .. } | Order::Call { .. } => {
+            Order::Node { node, verb } => return self.take_node(node, verb, placed),
+            Order::Log { .. } | Order::Call { .. } => {
                 self.dropped += u32::from(self.others.push_back(placed).is_err());
                 return;
             }
         };
+        let Some((node, _)) = program.place_of(task) else { return };
+        if self.suppressed.is_some_and(|order| is_answer_of((&placed, node), &order)) {
+            return;
+        }
         let seen = picture.tasks.get(usize::from(task)).map_or(0, |fact| fact.answered);
         let is_same = |TaskOrder { placed: other, seen: then, .. }: &TaskOrder| {
             (other.order, *then) == (placed.order, seen)
@@ -187,19 +209,32 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
         if !is_notice && self.pending.iter().any(|other| is_same(&other.order)) {
             return;
         }
-        let Some((node, _)) = program.place_of(task) else { return };
         let order = TaskOrder { placed, node, task, seen, is_repeated: false };
         self.dropped += u32::from(self.pending.push(Pending { order, due: now }).is_err());
     }
 
-    /// Whether errors of tasks of `node` are answered by an order about it, given at `word`, that
-    /// the node has not judged.
-    fn is_under_way(&self, node: u8, word: u16) -> bool {
-        let mut orders = self.pending.iter().map(|pending| &pending.order);
-        orders.any(|it| {
-            let is_answer = matches!(it.placed.order, Order::Answer { .. });
-            is_answer && (it.node, it.placed.word) == (node, word)
-        })
+    /// Takes an order about a node, and with it the answers that follow it. Its tasks' errors stay
+    /// unanswered in the picture until the node has judged those: the same order is not given again
+    /// before, whichever section gives it, and answers nothing either.
+    fn take_node(&mut self, node: u8, verb: Verb, placed: Placed) {
+        let Some(last) = self.nodes.get_mut(usize::from(node)) else { return };
+        let is_under_way = last.is_some_and(|last| {
+            let of_it = |it: &TaskOrder| is_answer_of((&it.placed, it.node), &last.placed);
+            last.verb == verb && self.pending.iter().any(|pending| of_it(&pending.order))
+        });
+        if is_under_way {
+            self.suppressed = Some(placed);
+        } else {
+            *last = Some(NodeOrder { verb, placed });
+            self.dropped += u32::from(self.others.push_back(placed).is_err());
+        }
+    }
+
+    /// An order about a node was refused: what it was to answer stays unanswered. Call it before
+    /// [`Self::poll_task_order`].
+    pub fn handle_refused(&mut self, placed: &Placed) {
+        let of_it = |it: &TaskOrder| is_answer_of((&it.placed, it.node), placed);
+        self.pending.retain(|pending| !of_it(&pending.order));
     }
 
     /// The next order about anything but a task.
@@ -257,8 +292,8 @@ impl<const NODES: usize, const TASKS: usize> Evaluator<NODES, TASKS> {
 
 #[cfg(test)]
 pub(in crate::recovery) mod tests {
-    use super::super::tests::{ANY_CLUSTER, ENTRY, T3, T4, facts, image, section, test};
-    use super::super::{Instruction, Kind, Status, Subject, Target, Verb, verify};
+    use super::super::tests::{ANY_CLUSTER, ENTRY, N1, T3, T4, facts, image, section, test};
+    use super::super::{Depth, Entity, Instruction, Kind, Status, Subject, Target, Verb, verify};
     use super::*;
 
     const fn ms(count: u64) -> Instant {
@@ -361,8 +396,7 @@ pub(in crate::recovery) mod tests {
     /// While the node is down, its tasks' errors are unanswered in each picture.
     #[test]
     fn rl4_an_order_about_a_node_is_given_again_only_once_the_node_has_judged_its_answers() {
-        let restart =
-            Instruction::Act { verb: Verb::Restart, target: Target::One(super::super::tests::N1) };
+        let restart = Instruction::Act { verb: Verb::Restart, target: Target::One(N1) };
         let image = image(&section(&[test(Status::Faulty, Subject::Any(Kind::Task))], &[restart]));
         let program = verify(&image, &ANY_CLUSTER).unwrap();
         let mut evaluator = Evaluator::<4, 8>::new(Term(1));
@@ -380,6 +414,37 @@ pub(in crate::recovery) mod tests {
         (news.tasks[3].answered, news.tasks[3].errors) = (2, 3);
         evaluator.handle_picture(&program, &news, ms(40)).unwrap();
         assert_eq!(evaluator.poll_order().map(|placed| placed.order), Some(node));
+    }
+
+    /// Two tasks of a node that fail, with a section each: the node is ordered once for both.
+    #[test]
+    fn rl4_another_section_does_not_order_the_node_again_while_answers_are_under_way() {
+        let n2 = Entity { kind: Kind::Node, id: 2 };
+        let restart = |of| Instruction::Act { verb: Verb::Restart, target: Target::One(of) };
+        let faulty = |of| test(Status::Faulty, Subject::One(of));
+        let mut code = section(&[faulty(T3)], &[restart(N1), restart(n2)]);
+        code.pop();
+        let end = ENTRY + 2 * code.len() as u16 - 1;
+        code.push(Instruction::Section { number: 2, depth: Depth::Top, end });
+        code.extend([faulty(T4), Instruction::JumpIfFalse(end), restart(n2), Instruction::End]);
+        let image = image(&code);
+        let program = verify(&image, &ANY_CLUSTER).unwrap();
+        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut picture = facts();
+        picture.tasks[4].errors = 1;
+        evaluator.handle_picture(&program, &picture, ms(1)).unwrap();
+        let orders = core::iter::from_fn(|| evaluator.poll_order());
+        let orders: std::vec::Vec<Placed> = orders.collect();
+        assert_eq!(orders.len(), 2, "{orders:?}");
+        // The first is refused: only its own answer goes with it.
+        evaluator.handle_refused(&orders[0]);
+        let answer = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
+        assert_eq!((answer.node, answer.placed.order), (2, Order::Answer { task: 4, mark: 1 }));
+        assert_eq!(evaluator.poll_task_order(ms(1), |_, _| false), None);
+        picture.tasks[3].answered = 2;
+        evaluator.handle_picture(&program, &picture, ms(20)).unwrap();
+        assert_eq!(evaluator.poll_order(), None, "the second is under way");
+        assert_eq!(evaluator.poll_task_order(ms(20), |_, _| false), None, "so is its answer");
     }
 
     /// News that never end must not hold up what a PAUSE has put off.

@@ -183,7 +183,8 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
             if has_arrived || self.next.take_if(|next| *next == digest).is_some() {
                 self.used = digest;
                 self.acting.iter_mut().for_each(|acting| acting.replace_script());
-                self.is_broken = false;
+                // The next evaluation is due, whatever the database is.
+                (self.is_broken, self.digest) = (false, 0);
                 push(ScriptStep::Use { digest });
             } else if self.ask_at <= now {
                 self.ask_at = now.after(ASK_EVERY);

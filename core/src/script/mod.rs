@@ -154,6 +154,12 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         self.acting.as_mut()?.poll_order()
     }
 
+    /// The component has refused an order about a node: what it was to answer stays unanswered.
+    /// Call it before [`Self::poll_task_order`].
+    pub fn handle_refused(&mut self, placed: &Placed) {
+        self.acting.iter_mut().for_each(|acting| acting.handle_refused(placed));
+    }
+
     /// The next order about a task that is due, for the first time or again; see [`order_task`].
     pub fn poll_task_order<const TASKS: usize>(
         &mut self,

@@ -338,7 +338,7 @@ pub(super) enum FromComponent {
     /// Another node has the recovery script in force, and this one lacks it.
     WantScript { digest: u64 },
     /// By decision of a manager this recovery script is in force, and the component uses it.
-    UseScript { digest: u64 },
+    UseScript { digest: u64, next: Option<u64> },
     /// `node`, which may be this one, is isolated by decision: no boot of it is admitted. The last
     /// isolation ended `boot`.
     Isolated { node: u16, boot: u32 },

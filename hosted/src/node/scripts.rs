@@ -107,16 +107,17 @@ impl Scripts {
         self.images.first()
     }
 
-    /// The one that came last besides it.
-    pub(super) fn next(&self) -> Option<&Vec<u8>> {
-        self.images.get(1..)?.last()
+    /// Those besides it, the one that came last at the end.
+    pub(super) fn others(&self) -> &[Vec<u8>] {
+        self.images.get(1..).unwrap_or_default()
     }
 
     /// Holds a script besides the one in force, in the place of the oldest such.
     pub(super) fn hold(&mut self, image: Vec<u8>) -> Result<(), NotHeld> {
         let in_force = self.images.first().ok_or(NotHeld::NoScript)?;
         check(in_force, &image)?;
-        if !self.images.contains(&image) {
+        if *in_force != image {
+            self.images.retain(|other| *other != image);
             self.images.push(image);
             if self.images.len() > 1 + NEXT_MAX {
                 self.images.remove(1);
@@ -126,17 +127,15 @@ impl Scripts {
         Ok(())
     }
 
-    /// The script with `digest` is in force; returns whether it is held.
-    pub(super) fn put_in_force(&mut self, digest: u64) -> bool {
+    /// The script with `digest` is in force, and `next` is still held besides it; returns whether
+    /// the former is held.
+    pub(super) fn put_in_force(&mut self, digest: u64, next: Option<u64>) -> bool {
         let Some(at) = self.images.iter().position(|it| digest_of(it) == digest) else {
             return false;
         };
-        let image = self.images.remove(at);
-        if at > 0 {
-            self.images[0] = image;
-        } else {
-            self.images.insert(0, image);
-        }
+        self.images.swap(0, at);
+        let others = self.images.split_off(1);
+        self.images.extend(others.into_iter().filter(|it| Some(digest_of(it)) == next));
         self.save();
         true
     }
@@ -245,13 +244,32 @@ mod tests {
         let mut scripts = Scripts::open(path.clone(), Some(&first));
         assert_eq!(scripts.in_force(), Some(&first));
         scripts.hold(second.clone()).unwrap();
-        assert!(scripts.put_in_force(digest_of(&second)));
+        assert!(scripts.put_in_force(digest_of(&second), None));
         scripts.hold(third.clone()).unwrap();
-        assert!(!scripts.put_in_force(9), "it is not held");
+        assert!(!scripts.put_in_force(9, None), "it is not held");
         let again = Scripts::open(path.clone(), Some(&first));
-        assert_eq!((again.in_force(), again.next()), (Some(&second), Some(&third)));
+        assert_eq!((again.in_force(), again.others()), (Some(&second), &[third.clone()][..]));
         // Of a cluster that begins with another script, all begins again.
         assert_eq!(Scripts::open(path, Some(&third)).in_force(), Some(&third));
+    }
+
+    /// The next script is held while the one in force, which was lacking, arrives; one that arrives
+    /// again counts as the last.
+    #[test]
+    fn rl12_two_scripts_are_held_besides_the_one_in_force() {
+        let scratch = Scratch::new();
+        let all: Vec<_> = (1..=4).map(|source| script(source, &[])).collect();
+        let digests: Vec<_> = all.iter().map(|image| digest_of(image)).collect();
+        let mut scripts = Scripts::open(scratch.path().join("a"), Some(&all[0]));
+        for image in [&all[1], &all[2], &all[1], &all[0]] {
+            scripts.hold(image.clone()).unwrap();
+        }
+        assert_eq!(scripts.others(), [all[2].clone(), all[1].clone()]);
+        scripts.hold(all[3].clone()).unwrap();
+        assert_eq!(scripts.others(), [all[1].clone(), all[3].clone()]);
+        assert!(scripts.put_in_force(digests[3], Some(digests[1])));
+        assert_eq!((scripts.in_force(), scripts.others()), (Some(&all[3]), &all[1..2]));
+        assert!(scripts.put_in_force(digests[1], None) && scripts.others().is_empty());
     }
 
     #[test]
@@ -264,7 +282,7 @@ mod tests {
         let mut damaged = script(2, &[]);
         damaged[9] ^= 1;
         assert!(matches!(scripts.hold(damaged), Err(NotHeld::Rejected(_))));
-        assert_eq!(scripts.next(), None);
+        assert!(scripts.others().is_empty());
         let mut without = Scripts::open(scratch.path().join("b"), None);
         assert_eq!(without.hold(script(2, &[])), Err(NotHeld::NoScript));
     }

@@ -151,8 +151,10 @@ impl<const NODES: usize, const TASKS: usize> Rint<NODES, TASKS> {
             let (is_faulty, mark) = (fact.is_faulty(), fact.errors);
             let is_answered = self.answered.contains(task);
             self.answered.insert(task);
-            // Otherwise the error would have the node ordered again in the next evaluation.
-            if is_faulty && !is_answered {
+            // Otherwise the error would have the node ordered again in the next evaluation. What
+            // does not end the boot answers nothing, but leaves nothing to DEFAULT.
+            let ends = matches!(verb, Verb::Restart | Verb::Stop | Verb::Isolate);
+            if is_faulty && ends && !is_answered {
                 self.give(run, Order::Answer { task, mark })?;
             }
         }

@@ -81,8 +81,7 @@ fn an_atom_leads_to_the_entities_above_it() {
     let up = [act(Verb::Release, Target::Nodes(0)), act(Verb::Stop, Target::Groups(0))];
     let given = orders(&[ANY_FAULTY], &up, &facts());
     let node = Order::Node { node: 1, verb: Verb::Release };
-    let answer = Order::Answer { task: 3, mark: 2 };
-    assert_eq!(given, [node, answer, task(3, Verb::Stop, 2), task(4, Verb::Stop, 0)]);
+    assert_eq!(given, [node, task(3, Verb::Stop, 2), task(4, Verb::Stop, 0)]);
 }
 
 /// Otherwise the error would have the node ordered again once it is back.

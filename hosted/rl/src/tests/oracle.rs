@@ -331,7 +331,8 @@ impl<'w> Oracle<'w> {
                     self.orders.push(Order::Node { node, verb });
                     for task in self.tasks_of(node) {
                         let mark = self.fact(task).errors;
-                        if self.answered.insert(task) && self.fact(task).is_faulty() {
+                        let ends = matches!(verb, Verb::Restart | Verb::Isolate);
+                        if self.answered.insert(task) && ends && self.fact(task).is_faulty() {
                             self.orders.push(Order::Answer { task, mark });
                         }
                     }

@@ -252,7 +252,7 @@ impl Supervisor {
             FromComponent::HoldScript { image } => self.hold_script(image.0),
             FromComponent::OfferScript { to, digest } => self.offer_script(&to, digest),
             FromComponent::WantScript { digest } => self.fetch_script(digest),
-            FromComponent::UseScript { digest } => self.use_script(digest),
+            FromComponent::UseScript { digest, next } => self.use_script(digest, next),
             FromComponent::Past { tasks } => self.past = Some(tasks),
             FromComponent::View(view) => self.watch.handle_view(view),
             FromComponent::Recorded { number } => self.tasks.handle_recorded(number),

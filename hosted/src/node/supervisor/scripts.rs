@@ -50,8 +50,8 @@ impl Supervisor {
         match self.scripts.handle_frame(peer.0, frame) {
             ScriptFrame::Nothing => {}
             ScriptFrame::Wanted(digest) => self.offer_script(&[peer.0], digest),
-            ScriptFrame::Image(image) => match self.scripts.hold(image) {
-                Ok(()) => self.tell_next_script(),
+            ScriptFrame::Image(image) => match self.scripts.hold(image.clone()) {
+                Ok(()) => self.tell_script(image),
                 Err(refused) => {
                     tracing::warn!(peer = peer.0, ?refused, "a script is refused");
                     self.refusals.count(SCRIPT_REFUSED);
@@ -67,18 +67,20 @@ impl Supervisor {
         }
     }
 
-    /// Hands the component the script that is to replace the one in force.
-    pub(super) fn tell_next_script(&mut self) {
-        if let Some(image) = self.scripts.next().cloned()
-            && self.component.as_ref().is_some_and(|component| component.entered)
-        {
+    /// Hands the component the scripts that are held besides the one in force.
+    pub(super) fn tell_other_scripts(&mut self) {
+        self.scripts.others().to_vec().into_iter().for_each(|image| self.tell_script(image));
+    }
+
+    fn tell_script(&mut self, image: Vec<u8>) {
+        if self.component.as_ref().is_some_and(|component| component.entered) {
             self.tell(&ToComponent::Script { image: Payload(image) }, &[]);
         }
     }
 
-    /// The component uses the script with `digest`, by decision of a manager.
-    pub(super) fn use_script(&mut self, digest: u64) {
-        if !self.scripts.put_in_force(digest) {
+    /// The component uses the script with `digest`, by decision of a manager, and holds `next`.
+    pub(super) fn use_script(&mut self, digest: u64, next: Option<u64>) {
+        if !self.scripts.put_in_force(digest, next) {
             return tracing::error!(digest, "the script in force is not held");
         }
         // The next component begins with it.

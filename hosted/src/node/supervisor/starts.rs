@@ -71,7 +71,7 @@ impl Supervisor {
         component.entered = true;
         self.reset.note_entered();
         self.tell(&ToComponent::Enter, &[]);
-        self.tell_next_script();
+        self.tell_other_scripts();
         self.supervision.handle_entered();
         self.obey();
         self.tasks.forget_told();

@@ -1,6 +1,6 @@
 //! What scripts promise, held against what happens in the lab.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_core::ids::Term;
 use weft_core::recovery::{ORDERS_MAX, OrderId, Trace};
@@ -24,6 +24,8 @@ type Steady = (u64, Vec<(u16, u32, u32)>, Term);
 pub(super) struct Checks {
     /// Of each task, the last order that was obeyed, and how many errors were answered.
     answered: BTreeMap<u8, (OrderId, u32)>,
+    /// The tasks whose nodes have answered without an order since.
+    unordered: BTreeSet<u8>,
     /// What came of each round.
     rounds: BTreeMap<u32, VoteOutcome>,
     /// The scripts that were in force, in their order.
@@ -119,6 +121,7 @@ impl Checks {
             }
             Happening::Unordered { task, errors } => {
                 self.answered.entry(*task).or_default().1 = *errors;
+                self.unordered.insert(*task);
                 let since = self.steady.as_ref().map_or(u64::MAX, |(since, ..)| *since);
                 if since.saturating_add(ANSWERED_US) < at_us {
                     let what = format!("no order for T{task}, though a manager was there for 2 s");
@@ -179,7 +182,8 @@ impl Checks {
         if id.term < last.term {
             return Err(Violation::new("term", format!("T{task} obeys {id:?} behind {last:?}")));
         }
-        let is_continued = (id.term, id.evaluation) == (last.term, last.evaluation);
+        let is_continued = (id.term, id.evaluation) == (last.term, last.evaluation)
+            && !self.unordered.remove(&task);
         if id <= last || !is_continued && seen != answered {
             let what = format!(
                 "T{task} obeys {id:?}, which saw {seen} answered, behind {last:?} with {answered}"

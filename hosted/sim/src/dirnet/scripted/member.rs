@@ -269,8 +269,6 @@ impl ScriptLab {
         *member.picture = member.script.picture(&program, machine, now);
         let trace = member.script.evaluate(&program, machine, now).expect("it has room for it");
         let others: Vec<_> = std::iter::from_fn(|| member.script.poll_order()).collect();
-        let tasks: Vec<_> =
-            std::iter::from_fn(|| member.script.poll_task_order(machine, now)).collect();
         let mut events = Vec::new();
         events.extend(trace.map(|trace| Happening::Evaluated(Rank(node), digest, trace)));
         for placed in others {
@@ -281,8 +279,15 @@ impl ScriptLab {
                 _ => true,
             };
             events.extend(is_done.then_some(Happening::Obeyed(placed)));
+            if !is_done {
+                member.script.handle_refused(&placed);
+            }
         }
-        for order in tasks {
+        while let Some(order) = self
+            .net
+            .component_of(node)
+            .and_then(|machine| member.script.poll_task_order(machine, now))
+        {
             if !order.is_repeated {
                 events.push(Happening::Ordered(order.placed));
                 self.given.insert(order.placed.id, order.placed);

@@ -39,7 +39,7 @@ const CALM_MS: u64 = 40_000;
 /// How often each node may fail, and its component, so that none is isolated for that.
 const KILLS_MAX: u32 = 2;
 const ENDS_MAX: u32 = 2;
-/// Scripts of a run; each is loaded once at most.
+/// Scripts of a run, each of which is loaded once at most. Another one is the last.
 const SCRIPTS: usize = 4;
 
 /// What happens in a run.

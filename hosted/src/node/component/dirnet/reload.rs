@@ -25,19 +25,9 @@ use crate::payload::Payload;
 #[derive(Default)]
 pub(super) struct Reloading {
     /// The images that are held: of the next script, and of the one in force if it was lacking.
-    images: Vec<Vec<u8>>,
+    pub(super) images: Vec<Vec<u8>>,
     /// The request that the manager's change answers.
     ticket: Option<Ticket>,
-}
-
-impl Reloading {
-    fn hold(&mut self, image: Vec<u8>) {
-        self.images.retain(|other| *other != image);
-        self.images.push(image);
-        if self.images.len() > scripts::NEXT_MAX {
-            self.images.remove(0);
-        }
-    }
 }
 
 impl DirNet {
@@ -69,7 +59,7 @@ impl DirNet {
         }
         self.words.push(FromComponent::HoldScript { image: Payload(image.clone()) });
         script.reloading.ticket = Some(ticket);
-        script.reloading.hold(image);
+        script.keep(image);
         None
     }
 
@@ -77,7 +67,7 @@ impl DirNet {
     pub(in super::super) fn hold_script(&mut self, image: Vec<u8>) {
         let Some(script) = &mut self.script else { return };
         script.member.hold(scripts::digest_of(&image));
-        script.reloading.hold(image);
+        script.keep(image);
     }
 
     /// Says in the own entry which script is held and used, and uses the one in force.
@@ -102,12 +92,13 @@ impl DirNet {
             }
             ScriptStep::Use { digest } => {
                 let is_it = |image: &Vec<u8>| scripts::digest_of(image) == digest;
-                let at = script.reloading.images.iter().position(is_it);
-                if let Some(at) = at {
-                    let image = script.reloading.images.remove(at);
-                    script.replace(image, &mut self.machine);
-                }
-                self.words.push(FromComponent::UseScript { digest });
+                let Some(at) = script.reloading.images.iter().position(is_it) else {
+                    return tracing::error!(digest, "the script in force has no image here");
+                };
+                let image = script.reloading.images.remove(at);
+                script.replace(image, &mut self.machine);
+                let next = script.member.next();
+                self.words.push(FromComponent::UseScript { digest, next });
             }
             ScriptStep::Want { digest } => {
                 self.words.push(FromComponent::WantScript { digest });

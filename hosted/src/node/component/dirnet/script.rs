@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use weft_core::dirnet::{Record, ScriptOrder, TASKS_MAX, TaskAction, Term};
 use weft_core::ids::Rank;
 use weft_core::recovery::{
-    Expected, Order, Placed, Program, TASKS_MAX as NUMBERS_MAX, TaskOrder, Trace, verify,
+    Expected, Order, Outcome, Placed, Program, TASKS_MAX as NUMBERS_MAX, TaskOrder, Trace, verify,
 };
 use weft_core::script::{ScriptMember, alpha_after, declare, order_node, order_task};
 use weft_core::time::Instant;
@@ -55,18 +55,21 @@ struct Evaluated {
     lost: Vec<String>,
     /// Orders about anything but tasks.
     others: Vec<Placed>,
-    tasks: Vec<TaskOrder>,
 }
 
 /// What an evaluation did not order, and why.
 fn lost_orders(trace: &Trace) -> Vec<String> {
     let lost = [
-        (trace.faults, "sections ended without orders by an overflow or a division by zero"),
-        (trace.refused, "orders about this node refused, for it manages"),
-        (trace.dropped, "lists behind a PAUSE dropped, for too many wait"),
+        (trace.faults, "sections that an overflow or a division by zero has ended"),
+        (trace.refused, "orders refused, since they are about this node, which manages"),
+        (trace.dropped, "lists behind a PAUSE dropped, since too many wait"),
+        (
+            u16::from(trace.outcome == Outcome::TooManyOrders),
+            "evaluations ended by the order after the last that one may give",
+        ),
     ];
     let lost = lost.into_iter().filter(|(count, _)| *count > 0);
-    lost.map(|(count, what)| format!("{count} {what}")).collect()
+    lost.map(|(count, what)| format!("{what}: {count}")).collect()
 }
 
 impl Script {
@@ -93,6 +96,18 @@ impl Script {
     pub(super) fn replace(&mut self, image: Vec<u8>, machine: &mut Machine) {
         self.image = image;
         self.declare(machine);
+    }
+
+    /// Keeps an image for as long as the member waits for it to be in force.
+    pub(super) fn keep(&mut self, image: Vec<u8>) {
+        let (next, lacking) = (self.member.next(), self.member.lacking());
+        let images = &mut self.reloading.images;
+        images.retain(|other| *other != image);
+        images.push(image);
+        images.retain(|image| {
+            let digest = Some(digest_of(image));
+            digest == next || digest == lacking
+        });
     }
 
     /// For people.
@@ -145,9 +160,7 @@ impl Script {
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the recovery script is not evaluated"),
         }
-        let others = std::iter::from_fn(|| member.poll_order()).collect();
-        let tasks = std::iter::from_fn(|| member.poll_task_order(machine, now)).collect();
-        Evaluated { lost, others, tasks }
+        Evaluated { lost, others: std::iter::from_fn(|| member.poll_order()).collect() }
     }
 
     /// The line of the script that gave an order, if the image says so.
@@ -209,7 +222,7 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         let Some(script) = &mut self.script else { return Ok(()) };
-        let Evaluated { lost, others, tasks } = script.evaluate(&self.machine, Instant(now_ns));
+        let Evaluated { lost, others } = script.evaluate(&self.machine, Instant(now_ns));
         for words in lost {
             self.note_script(now_ns, self.machine.me(), &words);
         }
@@ -217,11 +230,15 @@ impl DirNet {
             self.carry_other(now_ns, &placed);
             self.drain(now_ns, ground)?;
         }
-        for order in tasks {
+        while let Some(order) = self.next_task_order(Instant(now_ns)) {
             self.carry_task(now_ns, &order);
             self.drain(now_ns, ground)?;
         }
         Ok(())
+    }
+
+    fn next_task_order(&mut self, now: Instant) -> Option<TaskOrder> {
+        self.script.as_mut()?.member.poll_task_order(&self.machine, now)
     }
 
     /// Hands an order about a task to the machine, which sends it to the task's node.
@@ -255,13 +272,17 @@ impl DirNet {
         script.orders += 1;
         let (script, now, me) = (&*script, Instant(now_ns), self.machine.me());
         let place = script.place(placed);
+        let mut is_refused = false;
         let (node, words) = match placed.order {
             Order::Node { node, verb } => {
                 let at = Rank(node.into());
                 let words = format!("{} node {node}, by {place}", verb.as_str());
                 let words = match order_node(&mut self.machine, at, verb, now) {
                     Ok(()) => words,
-                    Err(reason) => format!("{words}: refused ({reason})"),
+                    Err(reason) => {
+                        is_refused = true;
+                        format!("{words}: refused ({reason})")
+                    }
                 };
                 (at, words)
             }
@@ -286,6 +307,9 @@ impl DirNet {
             | Order::Send { .. }
             | Order::Notice { .. } => return,
         };
+        if let Some(script) = self.script.as_mut().filter(|_| is_refused) {
+            script.member.handle_refused(placed);
+        }
         self.note_script(now_ns, node, &words);
     }
 
