@@ -248,3 +248,74 @@ fn decided<const NODES: usize, const TASKS: usize>(
     let number = if last.term == term { last.number.saturating_add(1) } else { 1 };
     ScriptVersion { term, number, digest }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirnet::{
+        ComponentIncarnation, Config, Kept, Limits, Part, Profile, RestartLimit, Term, Timing,
+    };
+    use crate::ids::Incarnation;
+
+    type Machine = Component<4, 1>;
+
+    fn machine() -> Machine {
+        let profile = Profile::new(Timing::LAN).unwrap();
+        let limit = RestartLimit { max: 3, within: Duration(100_000 * 1_000_000) };
+        let limits = Limits { restarts: limit, resets: limit };
+        let parts = [Part::Manager, Part::Backup];
+        let config = Config::new(Rank(0), &parts, profile, 1, limits).unwrap();
+        let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
+        Machine::new(Instant(0), config, incarnation, 0, Kept::default())
+    }
+
+    fn apply(machine: &mut Machine, change: Change) {
+        while machine.poll_output().is_some() {}
+        machine.handle_change(Instant(0), change).unwrap();
+        while machine.poll_output().is_some() {}
+    }
+
+    fn put_in_force(machine: &mut Machine, number: u16, digest: u64) {
+        let term = Term { epoch: 1, claimant: Rank(0) };
+        apply(machine, Change::ScriptUsed(ScriptVersion { term, number, digest }));
+    }
+
+    /// A manager may have decided by what this node said that it holds.
+    #[test]
+    fn rl12_the_next_script_is_kept_while_the_one_in_force_is_fetched() {
+        let (mut machine, mut member) = (machine(), ScriptMember::<4, 4>::new(Rank(0), 2, 1));
+        put_in_force(&mut machine, 1, 3);
+        member.hold(2);
+        let steps = member.agree(&machine, Instant(0));
+        assert!(steps.contains(&ScriptStep::Want { digest: 3 }));
+        assert!(steps.contains(&ScriptStep::Change(Change::ScriptHeld(2))));
+        assert!(!member.is_due(&machine, Instant(0)), "it lacks the script in force");
+        assert_eq!(member.poll_timeout(), Some(Instant(ASK_EVERY.0)));
+        member.hold(3);
+        assert_eq!((member.next(), member.lacking()), (Some(2), Some(3)));
+        let steps = member.agree(&machine, Instant(0));
+        assert_eq!(steps.first(), Some(&ScriptStep::Use { digest: 3 }));
+        // What arrives twice is nothing new.
+        member.hold(3);
+        assert_eq!((member.used(), member.next(), member.lacking()), (3, Some(2), None));
+        put_in_force(&mut machine, 2, 2);
+        let steps = member.agree(&machine, Instant(0));
+        assert_eq!(steps.first(), Some(&ScriptStep::Use { digest: 2 }));
+        assert_eq!((member.used(), member.next()), (2, None));
+    }
+
+    /// What arrived for another script that was in force is not used for this one.
+    #[test]
+    fn rl12_a_script_is_used_only_once_it_has_arrived_itself() {
+        let (mut machine, mut member) = (machine(), ScriptMember::<4, 4>::new(Rank(0), 2, 1));
+        put_in_force(&mut machine, 1, 3);
+        member.agree(&machine, Instant(0));
+        member.hold(3);
+        put_in_force(&mut machine, 2, 4);
+        let steps = member.agree(&machine, Instant(0));
+        assert!(!steps.iter().any(|step| matches!(step, ScriptStep::Use { .. })), "{steps:?}");
+        assert_eq!((member.used(), member.lacking()), (1, Some(4)));
+        member.agree(&machine, Instant(0));
+        assert_eq!(member.used(), 1, "nor later");
+    }
+}

@@ -198,6 +198,17 @@ pub const fn number_of(dirnet::Term { epoch, claimant: Rank(claimant) }: dirnet:
     Term((epoch as u64) << 16 | claimant as u64)
 }
 
-const fn id_of(Judged { term, evaluation, index }: Judged) -> OrderId {
+/// The order that an entry shows as judged last.
+#[must_use]
+pub const fn id_of(Judged { term, evaluation, index }: Judged) -> OrderId {
     OrderId { term: number_of(term), evaluation, index }
+}
+
+/// The reverse of [`id_of`].
+#[must_use]
+pub const fn judged_of(OrderId { term: Term(term), evaluation, index }: OrderId) -> Judged {
+    let [a, b, c, d, e, f, ..] = term.to_le_bytes();
+    let epoch = u32::from_le_bytes([c, d, e, f]);
+    let term = dirnet::Term { epoch, claimant: Rank(u16::from_le_bytes([a, b])) };
+    Judged { term, evaluation, index }
 }

@@ -36,6 +36,7 @@ use weft_core::vote::VoteOutcome;
 use super::net::{Net, Setting};
 use super::strike::{MS, Strike};
 use crate::draws::{Draws, Purpose};
+pub(super) use drawn::assembled;
 pub(crate) use expected::EXPECTED;
 pub(crate) use run::run;
 
@@ -119,11 +120,11 @@ pub struct ScriptLab {
 }
 
 /// The digest of an image that was translated or drawn.
-fn digest_of(image: &[u8]) -> u64 {
+pub(super) fn digest_of(image: &[u8]) -> u64 {
     Rcode::new_checked(image).map_or(0, |image| image.digest())
 }
 
-fn program_of(image: &[u8]) -> Program<'_> {
+pub(super) fn program_of(image: &[u8]) -> Program<'_> {
     verify(image, &ANY).expect("it was translated or drawn")
 }
 

@@ -57,6 +57,16 @@ const POOL: &[u8] = b"\x04task";
 /// The threshold of every alpha-count, in 256ths.
 const THRESHOLD: u16 = 512;
 
+/// The image of `words` behind `header`, whose lengths are theirs.
+pub(in super::super) fn assembled(header: Header, words: &[Instruction], pool: &[u8]) -> Vec<u8> {
+    let (count, pool_len) = (words.len() as u16, pool.len() as u16);
+    let mut image = Header { words: count, pool_len, ..header }.to_bytes().to_vec();
+    words.iter().for_each(|word| image.extend::<[u8; Word::LEN]>(word.encode().to_bytes()));
+    image.extend(pool);
+    seal(&mut image);
+    image
+}
+
 impl DrawnScript {
     /// A script of so many sections for `nodes` nodes; `source` tells it from others.
     pub(super) fn draw(
@@ -76,19 +86,14 @@ impl DrawnScript {
         }
         words.push(Instruction::End);
         let header = Header {
-            words: words.len() as u16,
             tasks: tasks.into(),
             nodes,
             nversions: votings,
             watchdogs: 1,
-            pool_len: POOL.len() as u16,
             source,
             ..Header::default()
         };
-        let mut image = header.to_bytes().to_vec();
-        words.iter().for_each(|word| image.extend::<[u8; Word::LEN]>(word.encode().to_bytes()));
-        image.extend(POOL);
-        seal(&mut image);
+        let image = assembled(header, &words, POOL);
         Self { digest: digest_of(&image), image, nodes, guards }
     }
 

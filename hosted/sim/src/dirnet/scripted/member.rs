@@ -1,11 +1,11 @@
 //! The components' side: what each knows of the script, and how its orders reach the nodes; and
 //! which scripts the supervisors have saved.
 
-use weft_core::dirnet::{Change, ComponentIncarnation, Judged, Reject, Term};
-use weft_core::ids::{self, Rank};
-use weft_core::recovery::{Mark, Order, OrderId, TASKS_MAX};
+use weft_core::dirnet::{Change, ComponentIncarnation, Reject};
+use weft_core::ids::Rank;
+use weft_core::recovery::{Mark, Order, TASKS_MAX};
 use weft_core::script::{
-    ReloadRefused, ScriptMember, ScriptStep, alpha_after, declare, order_task,
+    ReloadRefused, ScriptMember, ScriptStep, alpha_after, declare, judged_of, order_task,
 };
 use weft_core::time::{Duration, Instant};
 
@@ -297,9 +297,4 @@ impl ScriptLab {
         }
         events.into_iter().for_each(|what| self.tell(what));
     }
-}
-
-const fn judged_of(OrderId { term: ids::Term(term), evaluation, index }: OrderId) -> Judged {
-    let term = Term { epoch: (term >> 16) as u32, claimant: Rank(term as u16) };
-    Judged { term, evaluation, index }
 }

@@ -107,6 +107,23 @@ fn rl5_a_restart_by_order_too_many_isolates_and_without_an_order_default_answers
     assert!(record.take_verdict());
 }
 
+/// An alpha-count decays from the error before, in an earlier boot, too.
+#[test]
+fn rl7_an_error_says_when_the_one_before_it_was() {
+    let mut record = left_to_a_script();
+    for at_ns in [SECOND, 2 * SECOND] {
+        record.handle_report(at_ns, 7);
+    }
+    let times = |record: &mut Record| -> Vec<(u64, Option<u64>)> {
+        record.take_errors().iter().map(|error| (error.at_ns, error.last_ns)).collect()
+    };
+    assert_eq!(times(&mut record), [(SECOND, None), (2 * SECOND, Some(SECOND))]);
+    let mut next = left_to_a_script();
+    next.go_on(record.past());
+    next.handle_report(9 * SECOND, 7);
+    assert_eq!(times(&mut next), [(9 * SECOND, Some(2 * SECOND))]);
+}
+
 #[test]
 fn one_that_ends_with_status_0_has_finished() {
     let mut record = running();

@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use weft_core::dirnet::{self, Change, Judged, Role, SNAPSHOT_LEN_MAX, ScriptOrder, TaskAction};
+use weft_core::dirnet::{self, Change, Role, SNAPSHOT_LEN_MAX, ScriptOrder, TaskAction};
 use weft_core::ids::{Rank, Term};
 use weft_core::recovery::{
-    self, Declared, DeclaredTask, Depth, Expected, Fallback, Header, Instruction, Judgement, Kind,
-    Mark, OrderId, Program, Rcode, Status, Subject, Target, Verb, Word, seal, verify,
+    self, Declared, DeclaredTask, Depth, Fallback, Header, Instruction, Judgement, Kind, Mark,
+    OrderId, Status, Subject, Target, Verb,
 };
-use weft_core::script::{ScriptMember, ScriptStep, declare, number_of, order_task};
+use weft_core::script::{ScriptMember, ScriptStep, declare, judged_of, number_of, order_task};
 use weft_core::time::{Duration, Instant};
 
 use super::{MS, Move, World};
+use crate::dirnet::scripted::{assembled, digest_of, program_of};
 use crate::explore::shared::Shared;
 use crate::protocol::Violation;
 
 /// The node of the task.
 const AT: Rank = Rank(1);
-const ANY: Expected = Expected { nodes: None, keeps_rules: |_| true };
 const NAME: &[u8] = b"\x04task";
 
 /// How many events of each kind may happen on a path.
@@ -80,10 +80,6 @@ pub(super) struct Scripts {
     left: ScriptBudget,
 }
 
-fn program(image: &[u8]) -> Program<'_> {
-    verify(image, &ANY).expect("it is right")
-}
-
 /// `IF [ FAULTY T* ] THEN RESTART @1 FI`, for task 0 on node 1.
 fn image(nodes: u8, source: u64) -> (u64, Vec<u8>) {
     let role = |node| if node == 0 { recovery::Role::Manager } else { recovery::Role::Backup };
@@ -99,13 +95,8 @@ fn image(nodes: u8, source: u64) -> (u64, Vec<u8>) {
         Instruction::Act { verb: Verb::Restart, target: Target::Set(0) },
         Instruction::End,
     ]);
-    let (count, pool_len) = (words.len() as u16, NAME.len() as u16);
-    let header = Header { words: count, tasks: 1, nodes, source, pool_len, ..Header::default() };
-    let mut image = header.to_bytes().to_vec();
-    words.iter().for_each(|word| image.extend::<[u8; Word::LEN]>(word.encode().to_bytes()));
-    image.extend(NAME);
-    seal(&mut image);
-    (Rcode::new_checked(&image).map_or(0, |image| image.digest()), image)
+    let image = assembled(Header { tasks: 1, nodes, source, ..Header::default() }, &words, NAME);
+    (digest_of(&image), image)
 }
 
 impl Scripts {
@@ -214,7 +205,7 @@ impl World {
             let (used, next) = scripts.saved[at];
             let mut member = Member::new(node, count, used);
             next.into_iter().for_each(|next| member.hold(next));
-            declare(&program(images.of(used)), component, count);
+            declare(&program_of(images.of(used)), component, count);
             scripts.members[at] = Some(Shared::new(member));
             if node == AT {
                 scripts.task.forget_sent();
@@ -258,7 +249,7 @@ impl World {
                 let images = scripts.images.clone();
                 let count = self.nodes.len() as u16;
                 if let Some(component) = self.node(node) {
-                    declare(&program(images.of(digest)), component, count);
+                    declare(&program_of(images.of(digest)), component, count);
                 }
             }
             ScriptStep::Change(change) => {
@@ -295,7 +286,7 @@ impl World {
         let Some(member) = &mut scripts.members[at] else { return false };
         let Some(component) = self.nodes[at].as_mut().map(Shared::change) else { return false };
         let images = scripts.images.clone();
-        let program = program(images.of(member.used()));
+        let program = program_of(images.of(member.used()));
         let member = member.change();
         if !member.is_due(component, Instant(0)) {
             return false;
@@ -487,9 +478,7 @@ impl Scripts {
             return Some(Change::TaskError { task: 0, kind: 7, at_us, alpha: None });
         }
         let Mark { answered, judged, is_cleared } = self.task.take_mark()?;
-        let OrderId { term: Term(term), evaluation, index } = judged;
-        let term = dirnet::Term { epoch: (term >> 16) as u32, claimant: Rank(term as u16) };
-        let judged = Judged { term, evaluation, index };
+        let judged = judged_of(judged);
         Some(Change::TaskAnswered { task: 0, mark: answered as u16, judged, is_cleared })
     }
 }
