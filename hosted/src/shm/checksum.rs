@@ -14,7 +14,10 @@ const LONG: usize = 384;
 #[inline]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if bytes.len() < LONG && std::arch::is_x86_feature_detected!("sse4.2") {
+    // Without carry-less multiplication `crc-fast` falls back to a table.
+    if (bytes.len() < LONG || !std::arch::is_x86_feature_detected!("pclmulqdq"))
+        && std::arch::is_x86_feature_detected!("sse4.2")
+    {
         // SAFETY: the processor has SSE 4.2, as just detected.
         return unsafe { crc32c_sse42(bytes) };
     }
