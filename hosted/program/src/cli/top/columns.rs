@@ -115,7 +115,7 @@ impl Column {
             Self::Put => "put/s",
             Self::PutSpark | Self::TakenSpark => "",
             Self::Taken => "taken/s",
-            Self::Delivered => "deliv/s",
+            Self::Delivered => "delivered/s",
             Self::Owed => "owed",
             Self::Full => "full",
             Self::Skipped => "skipped",
@@ -129,9 +129,9 @@ impl Column {
     pub(super) const fn width(self) -> u16 {
         match self {
             Self::Node => 5,
-            Self::Put | Self::Taken | Self::Delivered | Self::Owed | Self::Term => 8,
+            Self::Put | Self::Taken | Self::Owed | Self::Term => 8,
             Self::Pid | Self::Full | Self::Skipped | Self::Restarts => 9,
-            Self::State | Self::Incarnation => 12,
+            Self::State | Self::Incarnation | Self::Delivered => 12,
             Self::SuspectedBy => 13,
             Self::Role => 14,
             Self::Groups => 10,

@@ -67,9 +67,10 @@ impl History {
         first.zip(self.samples.back()).map_or(0, span)
     }
 
-    /// The highest of these rates.
-    pub(super) fn highest(&self, of: fn(Rates) -> u64) -> u64 {
-        self.samples.iter().filter_map(|(_, rates)| rates.map(of)).max().unwrap_or(0)
+    /// The highest of these rates among the last `samples`.
+    pub(super) fn highest(&self, of: fn(Rates) -> u64, samples: usize) -> u64 {
+        let last = self.samples.iter().rev().take(samples);
+        last.filter_map(|(_, rates)| rates.map(of)).max().unwrap_or(0)
     }
 
     /// The last samples as a line of so many cells, the highest of them `full`; a dot is a sample
@@ -189,12 +190,14 @@ mod tests {
         let put = |it: Rates| it.put;
         let answers: Vec<_> = [0, 0, 1, 101, 1_101].map(|put| Some(node(7, put))).into();
         let mut history = history(&(1..).zip(answers).collect::<Vec<_>>());
-        assert_eq!(history.spark(put, history.highest(put), 7), "  ·▁▂▂█");
-        assert_eq!(history.spark(put, history.highest(put), 2), "▂█");
+        assert_eq!(history.spark(put, history.highest(put, 7), 7), "  ·▁▂▂█");
+        assert_eq!(history.highest(put, 1), 1_000);
+        assert_eq!(history.highest(put, 0), 0);
+        assert_eq!(history.spark(put, history.highest(put, 2), 2), "▂█");
         assert_eq!(history.spark(put, 0, 0), "");
         for at in 10..500 {
             history.handle_answer(at * S, Some(&node(7, 1_101)));
         }
-        assert_eq!((history.samples.len(), history.highest(put)), (SAMPLES_MAX, 0));
+        assert_eq!((history.samples.len(), history.highest(put, 500)), (SAMPLES_MAX, 0));
     }
 }

@@ -157,18 +157,25 @@ fn draw_all(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen, palette: Pal
         ("views and groups".to_owned(), Some('3'), lists::groups(&screen.survey)),
     ];
     let panels = panels.map(|(title, key, lines)| (title, key, wrapped(lines, area.width)));
-    // Border and titles, and half of the screen, if there are so many nodes.
-    let nodes = u16::try_from(screen.watched.len()).unwrap_or(u16::MAX).saturating_add(3);
-    let mut left = area.height.saturating_sub(nodes.min(area.height.div_ceil(2).max(NODES_MIN)));
-    let heights = panels.each_ref().map(|(_, _, lines)| {
-        let wanted = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(PANEL_MAX);
-        let height = if lines.is_empty() || left < PANEL_MIN { 0 } else { wanted.min(left) };
-        left -= height;
-        height
-    });
+    // Border, titles and rows; where there are many, they share the screen with the rest.
+    let all_nodes = u16::try_from(screen.watched.len() + 3).unwrap_or(u16::MAX);
+    let nodes = all_nodes.min(area.height.div_ceil(2).max(NODES_MIN)).min(area.height);
+    let mut left = area.height - nodes;
+    let mut heights = [0; 4];
+    // Each panel has its share before any has more.
+    for most in [PANEL_MAX, u16::MAX] {
+        for (height, (_, _, lines)) in heights.iter_mut().zip(&panels) {
+            let wanted = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);
+            let more = wanted.saturating_sub(*height).min(left);
+            if !lines.is_empty() && *height + more >= PANEL_MIN {
+                (*height, left) = (*height + more, left - more);
+            }
+        }
+    }
     let [one, two, three, four] = heights.map(Constraint::Length);
-    let parts = Layout::vertical([Constraint::Min(0), one, two, three, four]);
-    let [top, below @ ..]: [Rect; 5] = parts.areas(area);
+    let nodes = Constraint::Length(all_nodes.min(nodes + left));
+    let parts = Layout::vertical([nodes, one, two, three, four, Constraint::Min(0)]);
+    let [top, below @ .., _]: [Rect; 6] = parts.areas(area);
     nodes::draw(frame, top, screen, palette, now.ns);
     for ((title, key, lines), area) in panels.into_iter().zip(below) {
         draw_panel(frame, area, (&title, key), lines, palette);

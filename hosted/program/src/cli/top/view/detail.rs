@@ -149,7 +149,7 @@ fn rates(lines: &mut Vec<TextLine>, screen: &Screen, rank: u16, width: usize) {
     ];
     for (name, of) in rates {
         let now = history.now().map_or_else(|| "-".to_owned(), |rates| of(rates).to_string());
-        let highest = history.highest(of);
+        let highest = history.highest(of, samples);
         let spark = history.spark(of, highest, samples);
         lines.push(plain(format!("  {name:<9} {now:>8} {spark} highest {highest}")));
     }

@@ -65,20 +65,26 @@ fn cell(column: Column, text: String) -> Cell<'static> {
 
 /// The samples of a node, by the highest of all nodes.
 fn spark(watched: &Watched, of: fn(Rates) -> u64, column: Column, screen: &Screen) -> String {
-    watched.history.spark(of, highest(of, screen), usize::from(column.width()))
+    watched.history.spark(of, highest(of, column, screen), samples(column))
 }
 
-fn highest(of: fn(Rates) -> u64, screen: &Screen) -> u64 {
-    screen.watched.iter().map(|watched| watched.history.highest(of)).max().unwrap_or(0)
+/// How many samples a column draws.
+fn samples(column: Column) -> usize {
+    usize::from(column.width())
+}
+
+fn highest(of: fn(Rates) -> u64, column: Column, screen: &Screen) -> u64 {
+    let histories = screen.watched.iter().map(|watched| &watched.history);
+    histories.map(|history| history.highest(of, samples(column))).max().unwrap_or(0)
 }
 
 /// The title of a column, with the order where it is sorted by it, and the scale where it draws.
 fn title(column: Column, screen: &Screen) -> String {
     if let Some(of) = column.drawn() {
-        let samples = usize::from(column.width());
-        let spans = screen.watched.iter().map(|watched| watched.history.span_ns(samples));
+        let histories = screen.watched.iter().map(|watched| &watched.history);
+        let spans = histories.map(|history| history.span_ns(samples(column)));
         let span_s = spans.max().unwrap_or(0) / 1_000_000_000;
-        return format!("{span_s} s, to {}", highest(of, screen));
+        return format!("{span_s} s, to {}", highest(of, column, screen));
     }
     let mark = match (column == screen.sort, screen.is_reversed) {
         (false, _) => "",
