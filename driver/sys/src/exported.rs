@@ -77,6 +77,14 @@ macro_rules! exported {
 
 type InOrder = unsafe extern "C" fn(*mut ibv_qp, ibv_wr_opcode::Type, u32) -> c_int;
 
+#[cfg(test)]
+pub(crate) const IN_ORDER: Prototype = (
+    "ibv_query_qp_data_in_order",
+    "IBVERBS_1.14",
+    &["*mut ibv_qp", "ibv_wr_opcode::Type", "u32"],
+    "c_int",
+);
+
 exported! {
     "IBVERBS_1.1" {
         pub fn ibv_get_device_list(count: *mut c_int) -> *mut *mut ibv_device;

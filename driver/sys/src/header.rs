@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-use crate::exported::PROTOTYPES;
+use crate::exported::{IN_ORDER, PROTOTYPES};
 use crate::types::{Field, MEMBERS, SHAPES, Shape, verbs_context};
 
 /// A type of Rust, as C has it.
@@ -98,7 +98,7 @@ fn program() -> String {
         assert(&mut program, &format!("{} - {} == {}", of("context"), of(field), end - at));
     }
     // A declaration that is not the header's is an error.
-    for (name, _, args, answer) in PROTOTYPES {
+    for (name, _, args, answer) in PROTOTYPES.iter().chain([&IN_ORDER]) {
         let args: Vec<String> = args.iter().map(|arg| in_c(arg)).collect();
         writeln!(program, "{} {name}({});", in_c(answer), args.join(", ")).unwrap();
     }
