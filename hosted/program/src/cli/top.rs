@@ -51,8 +51,9 @@ const EVERY_MIN: Duration = Duration::from_millis(100);
 /// What people see.
 const SCREEN: &str = "\
 Press ? for the keys. The nodes come first: states, suspicions, and messages per second with their \
-last samples. Below them is what wants attention, the last verdicts, tasks, and the views and groups. \
-Enter shows a node in detail. Colours follow NO_COLOR, and nothing is said by colour alone.";
+last samples. Below them is what wants attention, the last verdicts, tasks, and the views and \
+groups. Enter shows a node in detail. Colours follow NO_COLOR, and nothing is said by colour \
+alone.";
 
 /// Arguments of `weft top`.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use crate::cli::cluster_choice::Running;
@@ -86,10 +86,7 @@ impl Asking {
 
     /// The next reply, if there is one.
     pub(super) fn poll_reply(&self) -> Option<Reply> {
-        match self.replies.try_recv() {
-            Ok(reply) => Some(reply),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.replies.try_recv().ok()
     }
 }
 

@@ -137,12 +137,13 @@ fn or_none(ranks: &[u16]) -> String {
 
 /// Each rate now, and as a line.
 fn rates(lines: &mut Vec<TextLine>, screen: &Screen, rank: u16, width: usize) {
+    type Rate = fn(Rates) -> u64;
     let Some(watched) = screen.watched.get(usize::from(rank)) else { return };
     let history = &watched.history;
     let samples = SAMPLES.min(width.saturating_sub(BESIDE_SAMPLES).max(SAMPLES_MIN));
     let span_s = history.span_ns(samples) / 1_000_000_000;
     section(lines, &format!("messages per second, the last {span_s} s"));
-    let rates: [(&str, fn(Rates) -> u64); 3] = [
+    let rates: [(&str, Rate); 3] = [
         ("put", |rates| rates.put),
         ("taken", |rates| rates.taken),
         ("delivered", |rates| rates.delivered),

@@ -11,7 +11,7 @@ use crate::cli::top::columns::{Column, Level, NodeRow, rows};
 use crate::cli::top::rates::Rates;
 use crate::cli::top::screen::{Screen, Watched};
 
-/// In front of the chosen node, so that it can be told without colours.
+/// In front of the chosen node, so that it is seen without colours.
 const CHOSEN: &str = "> ";
 
 pub(super) fn draw(
