@@ -1107,9 +1107,9 @@ weft_code weft_take(weft_member *member, weft_message *message, uint64_t timeout
 weft_code weft_release(weft_member *member, uint64_t receipt);
 
 /**
- * Puts the first of the `count` messages at `payloads` into the mailbox of the member `to`, as many
- * as there is room for, and writes how many to `accepted`: put the rest again. With a timeout it
- * waits until one was accepted.
+ * Puts the first of the `count` messages at `payloads` into the mailbox of the member `to`, as
+ * many as there is room for, and writes how many to `accepted`: put the rest again. With a timeout
+ * it waits until one was accepted.
  *
  * Errors: those of weft_put, if none was accepted. WEFT_NULL: also of the bytes of any message;
  * nothing was put.
@@ -1140,8 +1140,8 @@ weft_code weft_take_batch(weft_member *member,
                           uint64_t timeout_us);
 
 /**
- * Releases the `count` messages at `messages`, of which only the receipts are read, as weft_release
- * does one.
+ * Releases the `count` messages at `messages`, of which only the receipts are read, as
+ * weft_release does one.
  *
  * Errors: WEFT_RECEIPT: those before the one that is not open are released.
  *
@@ -1442,8 +1442,8 @@ weft_code weft_saved(weft_member *member, uint8_t *buffer, size_t capacity, size
  * later one.
  *
  * Errors: WEFT_UNKNOWN: this node has no such task, or it is no version. WEFT_NOT_CONFIGURED: the
- * cluster has no recovery script. WEFT_ORDER: another vote stands, the round is over, or an earlier
- * one is open. WEFT_ARGUMENT: round 0.
+ * cluster has no recovery script. WEFT_ORDER: another vote stands, the round is over, or an
+ * earlier one is open. WEFT_ARGUMENT: round 0.
  *
  * # Safety
  * POINTERS above.

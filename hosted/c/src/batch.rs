@@ -26,9 +26,9 @@ thread_local! {
     static TAKEN: RefCell<TakenBatch> = RefCell::new(TakenBatch::default());
 }
 
-/// Puts the first of the `count` messages at `payloads` into the mailbox of the member `to`, as many
-/// as there is room for, and writes how many to `accepted`: put the rest again. With a timeout it
-/// waits until one was accepted.
+/// Puts the first of the `count` messages at `payloads` into the mailbox of the member `to`, as
+/// many as there is room for, and writes how many to `accepted`: put the rest again. With a timeout
+/// it waits until one was accepted.
 ///
 /// Errors: those of weft_put, if none was accepted. WEFT_NULL: also of the bytes of any message;
 /// nothing was put.
@@ -126,8 +126,8 @@ pub unsafe extern "C" fn weft_take_batch(
     })
 }
 
-/// Releases the `count` messages at `messages`, of which only the receipts are read, as weft_release
-/// does one.
+/// Releases the `count` messages at `messages`, of which only the receipts are read, as
+/// weft_release does one.
 ///
 /// Errors: WEFT_RECEIPT: those before the one that is not open are released.
 ///

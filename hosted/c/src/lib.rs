@@ -2,8 +2,9 @@
 //! functions of `weft.h`.
 //!
 //! ```text
-//!   C ─▶ border ─▶ handle ─▶ lifecycle mailbox batch broadcast group tensor state task   a member
-//!          │          └────▶ mask watch                                          a cluster from outside
+//!   C ─▶ border ─▶ handle ─▶ lifecycle mailbox batch broadcast group
+//!          │          │       tensor state task                        a member
+//!          │          └────▶ mask watch                               a cluster from outside
 //!          └ checks pointers, catches panics, keeps the last error of each thread
 //! ```
 //!

@@ -16,8 +16,8 @@ use crate::lifecycle::weft_member;
 /// later one.
 ///
 /// Errors: WEFT_UNKNOWN: this node has no such task, or it is no version. WEFT_NOT_CONFIGURED: the
-/// cluster has no recovery script. WEFT_ORDER: another vote stands, the round is over, or an earlier
-/// one is open. WEFT_ARGUMENT: round 0.
+/// cluster has no recovery script. WEFT_ORDER: another vote stands, the round is over, or an
+/// earlier one is open. WEFT_ARGUMENT: round 0.
 ///
 /// # Safety
 /// POINTERS above.
