@@ -145,7 +145,7 @@ typedef enum {
      */
     WEFT_FINISHED = 42,
     /**
-     * There is no group of that name, or this member is not in it.
+     * There is no group or task of that name, or this member is not in it.
      */
     WEFT_UNKNOWN = 43,
     /**
@@ -504,6 +504,36 @@ typedef enum {
 } weft_dtype;
 
 /**
+ * How the blocks of a message travel from its root to the others.
+ */
+typedef enum {
+    /**
+     * As suits the fabric.
+     */
+    WEFT_TOPOLOGY_AUTO = 0,
+    /**
+     * The root serves each member.
+     */
+    WEFT_TOPOLOGY_SERIAL = 1,
+    /**
+     * Each member serves the next.
+     */
+    WEFT_TOPOLOGY_PIPE = 2,
+    /**
+     * Each member serves the first of each half of its range.
+     */
+    WEFT_TOPOLOGY_BINARY = 3,
+    /**
+     * The same, with parts of unequal size.
+     */
+    WEFT_TOPOLOGY_FIBONACCI = 4,
+    /**
+     * Blocks by the binomial pipeline.
+     */
+    WEFT_TOPOLOGY_PIPELINE = 5,
+} weft_topology;
+
+/**
  * The membership of a running cluster, in memory.
  */
 typedef struct weft_mask weft_mask;
@@ -709,6 +739,20 @@ typedef struct {
      */
     size_t len;
 } weft_message;
+
+/**
+ * The bytes of one message of a batch.
+ */
+typedef struct {
+    /**
+     * Where they are.
+     */
+    const uint8_t *bytes;
+    /**
+     * How many they are.
+     */
+    size_t len;
+} weft_payload;
 
 /**
  * A broadcast that was delivered.
@@ -1063,6 +1107,50 @@ weft_code weft_take(weft_member *member, weft_message *message, uint64_t timeout
 weft_code weft_release(weft_member *member, uint64_t receipt);
 
 /**
+ * Puts the first of the `count` messages at `payloads` into the mailbox of the member `to`, as
+ * many as there is room for, and writes how many to `accepted`: put the rest again. With a timeout
+ * it waits until one was accepted.
+ *
+ * Errors: those of weft_put, if none was accepted. WEFT_NULL: also of the bytes of any message;
+ * nothing was put.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_put_batch(weft_member *member,
+                         uint16_t to,
+                         const weft_payload *payloads,
+                         size_t count,
+                         size_t *accepted,
+                         uint64_t timeout_us);
+
+/**
+ * Takes the next messages of the own mailbox, at most `capacity`, as soon as there is one; writes
+ * them to `messages`, and how many to `count`. WEFT_NONE if none comes. Their payloads are copied,
+ * and lent until the next weft_take_batch of this thread. They come again, to the next incarnation
+ * of this member, unless they are released.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_take_batch(weft_member *member,
+                          weft_message *messages,
+                          size_t capacity,
+                          size_t *count,
+                          uint64_t timeout_us);
+
+/**
+ * Releases the `count` messages at `messages`, of which only the receipts are read, as
+ * weft_release does one.
+ *
+ * Errors: WEFT_RECEIPT: those before the one that is not open are released.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_release_batch(weft_member *member, const weft_message *messages, size_t count);
+
+/**
  * Broadcasts the `len` bytes at `payload` to all other members. Writes its number to `seq`, unless
  * that is null. With a timeout it waits for room in the window.
  *
@@ -1110,6 +1198,17 @@ weft_code weft_delivered(weft_member *member,
  * POINTERS above.
  */
 weft_code weft_group_open(weft_member *member, const char *group, uint64_t timeout_us);
+
+/**
+ * The messages that this incarnation sends to the group from now on travel by `topology`, a
+ * weft_topology, instead of as the cluster file says.
+ *
+ * Errors: WEFT_ARGUMENT: there is no such topology.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_group_set_topology(weft_member *member, const char *group, uint8_t topology);
 
 /**
  * Sends the `len` bytes at `payload` to all other members of the group, whole or not at all, with
@@ -1335,6 +1434,46 @@ weft_code weft_save(weft_member *member, const uint8_t *record, size_t len);
  * POINTERS above.
  */
 weft_code weft_saved(weft_member *member, uint8_t *buffer, size_t capacity, size_t *len);
+
+/**
+ * Votes for a number in `round` for `task`, a task of this node that is a version of an N-version
+ * task. The vote stands once this returns, whatever fails later; the same vote again changes
+ * nothing. Rounds are numbered from 1, and a version waits for the outcome before it votes in a
+ * later one.
+ *
+ * Errors: WEFT_UNKNOWN: this node has no such task, or it is no version. WEFT_NOT_CONFIGURED: the
+ * cluster has no recovery script. WEFT_ORDER: another vote stands, the round is over, or an
+ * earlier one is open. WEFT_ARGUMENT: round 0.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_vote_number(weft_member *member, const char *task, uint32_t round, int64_t number);
+
+/**
+ * Votes for the `len` bytes at `value`, by their SHA-256: as weft_vote_number does for a number.
+ *
+ * Errors: those of weft_vote_number. WEFT_ARGUMENT: also where the script compares numbers.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_vote_bytes(weft_member *member,
+                          const char *task,
+                          uint32_t round,
+                          const uint8_t *value,
+                          size_t len);
+
+/**
+ * Reports that `task`, a task of this node, is in a phase: a number that the task defines, and the
+ * guard PHASE of a recovery script reads. It does not last longer than the process of the task.
+ *
+ * Errors: WEFT_UNKNOWN: this node has no such task.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_report_phase(weft_member *member, const char *task, uint8_t phase);
 
 /**
  * Finds the running cluster of this name on this host, waiting up to the timeout for one that is

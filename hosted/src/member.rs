@@ -367,6 +367,23 @@ impl Member {
         self.component.release(receipt)
     }
 
+    /// Replaces `batch` with copies of up to `max` messages; how many.
+    pub fn take_batch(&mut self, batch: &mut TakenBatch, max: usize) -> usize {
+        batch.fill(max, &mut self.component);
+        batch.len()
+    }
+
+    /// As [`Self::release`], for several.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`]; those before the one that is unknown are released.
+    pub fn release_all(
+        &mut self,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), UnknownReceipt> {
+        receipts.into_iter().try_for_each(|receipt| self.component.release(receipt))
+    }
+
     /// Broadcasts `payload` to all other members, and returns its number. No two of them deliver
     /// different messages under it.
     ///

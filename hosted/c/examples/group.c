@@ -17,6 +17,8 @@ static uint8_t byte_at(uint64_t offset) { return (uint8_t)(offset ^ offset >> 9)
 static void send_all(weft_member *member, uint64_t len) {
     uint64_t seq;
     weft_standing standing = {0, 0, 0};
+    /* Each block is sent on by those that have it, whatever the cluster file says. */
+    check(weft_group_set_topology(member, ALL, WEFT_TOPOLOGY_PIPELINE));
     check(weft_group_begin(member, ALL, 0, len, &seq, WEFT_FOREVER));
     for (uint64_t written = 0; written < len;) {
         size_t part = len - written < PIECE ? (size_t)(len - written) : PIECE, taken;

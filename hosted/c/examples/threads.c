@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #define THREADS 3
+#define BATCH 64
 
 static weft_member *member;
 static weft_identity self;
@@ -41,14 +42,16 @@ int main(int argc, char **argv) {
     }
     uint64_t expected = THREADS * count * (self.size - 1u), taken = 0;
     while (taken < expected) {
-        weft_message message;
+        weft_message messages[BATCH];
         weft_event event;
+        size_t came;
         poll(&due, 1, 1000);
         while (check(weft_next_event(member, &event, 0)) == WEFT_OK) {
         }
-        while (check(weft_take(member, &message, 0)) == WEFT_OK) {
-            check(weft_release(member, message.receipt));
-            taken++;
+        /* One hand-over to the thread of the member for all of them, and one for their release. */
+        while (check(weft_take_batch(member, messages, BATCH, &came, 0)) == WEFT_OK) {
+            check(weft_release_batch(member, messages, came));
+            taken += came;
         }
     }
     for (int at = 0; at < THREADS; at++) {

@@ -147,14 +147,69 @@ pub(crate) unsafe fn bytes<'a>(
     len: usize,
     name: &'static str,
 ) -> Result<&'a [u8], Refusal> {
-    match (pointer.is_null(), len) {
-        (_, 0) => Ok(&[]),
-        (true, _) => Err(Refusal::Null(name)),
-        (false, len) if isize::try_from(len).is_err() => {
-            Err(Refusal::Argument("a length is longer than any memory", "pass that of the bytes"))
+    // SAFETY: the contract.
+    unsafe { values(pointer, len, name) }
+}
+
+/// The `count` values at `pointer`.
+///
+/// # Safety
+/// If `pointer` is neither null nor misaligned, it points to as many values of C that no other
+/// thread writes for as long as `'a`.
+pub(crate) unsafe fn values<'a, T: Copy>(
+    pointer: *const T,
+    count: usize,
+    name: &'static str,
+) -> Result<&'a [T], Refusal> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(Refusal::Null(name));
+    }
+    let len = count.checked_mul(size_of::<T>());
+    if len.is_none_or(|len| isize::try_from(len).is_err()) {
+        let cure = "pass that of what is there";
+        return Err(Refusal::Argument("a length is longer than any memory", cure));
+    }
+    // SAFETY: the contract; aligned, not null, and no longer than an allocation can be.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}
+
+/// The caller's memory for several results.
+#[derive(Clone, Copy)]
+pub(crate) struct Outs<T> {
+    start: *mut T,
+    pub(crate) capacity: usize,
+}
+
+impl<T> Outs<T> {
+    /// The memory for `capacity` values at `start`.
+    ///
+    /// # Safety
+    /// If `start` is neither null nor misaligned, as many may be written there during this call.
+    pub(crate) unsafe fn new(
+        start: *mut T,
+        capacity: usize,
+        name: &'static str,
+    ) -> Result<Self, Refusal> {
+        if capacity > 0 && (start.is_null() || !start.is_aligned()) {
+            return Err(Refusal::Null(name));
         }
-        // SAFETY: the contract; not null, and no longer than an allocation can be.
-        (false, len) => Ok(unsafe { std::slice::from_raw_parts(pointer, len) }),
+        Ok(Self { start, capacity })
+    }
+
+    /// Writes `values` from the start on, as far as there is room; how many.
+    pub(crate) fn fill(self, values: impl Iterator<Item = T>) -> usize {
+        let mut written = 0;
+        for value in values.take(self.capacity) {
+            // SAFETY: within the memory that `new` was promised.
+            let place = unsafe { self.start.add(written) };
+            // SAFETY: as above, and aligned; what was there is C's, and needs no drop.
+            unsafe { place.write(value) };
+            written += 1;
+        }
+        written
     }
 }
 
@@ -201,6 +256,30 @@ mod tests {
         // SAFETY: a length that no memory has is refused before it is followed.
         let endless = unsafe { bytes(words.as_ptr().cast(), usize::MAX, "b") };
         assert!(matches!(endless, Err(Refusal::Argument(..))));
+        // SAFETY: as above.
+        let endless = unsafe { values(words.as_ptr(), usize::MAX / 8, "w") };
+        assert!(matches!(endless, Err(Refusal::Argument(..))));
+        // SAFETY: refused before it is followed.
+        assert!(matches!(unsafe { values(odd.cast_const(), 1, "odd") }, Err(Refusal::Null("odd"))));
+        // SAFETY: as above.
+        assert!(matches!(unsafe { Outs::new(odd, 1, "odd") }, Err(Refusal::Null("odd"))));
+    }
+
+    #[test]
+    fn results_are_written_as_far_as_there_is_room() {
+        let mut memory = [7_u32; 4];
+        // SAFETY: memory for three of the four.
+        let Ok(outs) = (unsafe { Outs::new(memory.as_mut_ptr(), 3, "o") }) else {
+            panic!("it is memory")
+        };
+        assert_eq!(outs.fill([1, 2].into_iter()), 2);
+        assert_eq!(memory, [1, 2, 7, 7]);
+        // SAFETY: as above.
+        let Ok(outs) = (unsafe { Outs::new(memory.as_mut_ptr(), 3, "o") }) else {
+            panic!("it is memory")
+        };
+        assert_eq!(outs.fill([3, 4, 5, 6].into_iter()), 3);
+        assert_eq!(memory, [3, 4, 5, 7]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub enum weft_code {
     WEFT_RANK = 41,
     /// The program of that member has finished.
     WEFT_FINISHED = 42,
-    /// There is no group of that name, or this member is not in it.
+    /// There is no group or task of that name, or this member is not in it.
     WEFT_UNKNOWN = 43,
     /// The cluster file does not provide it.
     WEFT_NOT_CONFIGURED = 44,

@@ -16,7 +16,7 @@ use weft::client::ClientError;
 use weft::explain::{Explain, advice};
 use weft::member::{
     BroadcastError, CallError, GroupError, JoinError, MemberEnded, MemberError, PutError,
-    SaveError, TensorError, UnknownReceipt, WorkingError,
+    SaveError, TaskRefused, TensorError, UnknownReceipt, VoteDenied, WorkingError,
 };
 
 use crate::border::{Out, call_or};
@@ -59,6 +59,7 @@ pub(crate) enum Refusal {
     Group(GroupError),
     Tensor(TensorError),
     Save(SaveError),
+    Task(TaskRefused),
     /// What ends a member, or keeps it from its start.
     Over {
         code: weft_code,
@@ -135,6 +136,7 @@ impl Refusal {
             Self::Tensor(error) => tensor_code(*error),
             Self::Save(SaveError::NoState) => weft_code::WEFT_NOT_CONFIGURED,
             Self::Save(SaveError::TooLong { .. }) => weft_code::WEFT_TOO_LONG,
+            Self::Task(error) => task_code(error),
             Self::Over { code, .. } => *code,
             Self::Panicked => weft_code::WEFT_PANIC,
         }
@@ -148,6 +150,7 @@ impl Refusal {
             Self::Group(error) => error,
             Self::Tensor(error) => error,
             Self::Save(error) => error,
+            Self::Task(error) => error,
             own => return own.say_own(cause, cure),
         };
         // Writing to a string does not fail.
@@ -259,6 +262,23 @@ const fn tensor_code(error: TensorError) -> weft_code {
     }
 }
 
+const fn task_code(error: &TaskRefused) -> weft_code {
+    match error {
+        TaskRefused::NoTask { .. } | TaskRefused::Vote(VoteDenied::NoVersion { .. }) => {
+            weft_code::WEFT_UNKNOWN
+        }
+        TaskRefused::Vote(VoteDenied::NoScript) => weft_code::WEFT_NOT_CONFIGURED,
+        TaskRefused::Vote(
+            VoteDenied::VotedAlready | VoteDenied::RoundOver { .. } | VoteDenied::RoundOpen { .. },
+        ) => weft_code::WEFT_ORDER,
+        TaskRefused::Vote(VoteDenied::NumbersOnly | VoteDenied::RoundZero) => {
+            weft_code::WEFT_ARGUMENT
+        }
+        TaskRefused::NoNode => weft_code::WEFT_NODE_ENDED,
+        _ => weft_code::WEFT_FAILED,
+    }
+}
+
 macro_rules! from {
     ($($error:ident => $variant:ident),* $(,)?) => {$(
         impl From<$error> for Refusal {
@@ -275,6 +295,7 @@ from! {
     GroupError => Group,
     TensorError => Tensor,
     SaveError => Save,
+    TaskRefused => Task,
 }
 
 impl From<UnknownReceipt> for Refusal {

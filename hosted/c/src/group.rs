@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::c_char;
 use std::time::Duration;
 
+use weft::cluster::Topology;
 use weft::member::{Group, GroupChunk, GroupError, GroupInPlace, GroupStanding, GroupValues, Rank};
 
 use crate::border::{Buffer, Out, bytes, call, ok_or_none, text, timeout};
@@ -68,6 +69,34 @@ pub struct weft_value {
     pub len: usize,
 }
 
+/// How the blocks of a message travel from its root to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum weft_topology {
+    /// As suits the fabric.
+    WEFT_TOPOLOGY_AUTO = 0,
+    /// The root serves each member.
+    WEFT_TOPOLOGY_SERIAL = 1,
+    /// Each member serves the next.
+    WEFT_TOPOLOGY_PIPE = 2,
+    /// Each member serves the first of each half of its range.
+    WEFT_TOPOLOGY_BINARY = 3,
+    /// The same, with parts of unequal size.
+    WEFT_TOPOLOGY_FIBONACCI = 4,
+    /// Blocks by the binomial pipeline.
+    WEFT_TOPOLOGY_PIPELINE = 5,
+}
+
+/// By the number of weft_topology.
+const TOPOLOGIES: [Topology; weft_topology::WEFT_TOPOLOGY_PIPELINE as usize + 1] = [
+    Topology::Auto,
+    Topology::Serial,
+    Topology::Pipe,
+    Topology::Binary,
+    Topology::Fibonacci,
+    Topology::Pipeline,
+];
+
 /// Whether a call waits for it where it has a timeout.
 const fn waits(error: &GroupError) -> bool {
     matches!(error, GroupError::Opening | GroupError::WindowFull { .. })
@@ -118,6 +147,30 @@ pub unsafe extern "C" fn weft_group_open(
             Err(Refusal::Group(GroupError::Opening)) => Ok(weft_code::WEFT_NONE),
             opened => opened.map(|()| weft_code::WEFT_OK),
         }
+    })
+}
+
+/// The messages that this incarnation sends to the group from now on travel by `topology`, a
+/// weft_topology, instead of as the cluster file says.
+///
+/// Errors: WEFT_ARGUMENT: there is no such topology.
+///
+/// # Safety
+/// POINTERS above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weft_group_set_topology(
+    member: *mut weft_member,
+    group: *const c_char,
+    topology: u8,
+) -> weft_code {
+    // SAFETY: the caller's promise.
+    let group = unsafe { text(group, "group") };
+    call(|| {
+        let (group, chosen) = (group?, TOPOLOGIES.get(usize::from(topology)).copied());
+        let unknown = Refusal::Argument("there is no such topology", "pass a weft_topology");
+        let chosen = chosen.ok_or(unknown)?;
+        attempt(member, group, Duration::ZERO, |group| group.set_topology(chosen))?;
+        Ok(weft_code::WEFT_OK)
     })
 }
 

@@ -2,7 +2,8 @@
 //! functions of `weft.h`.
 //!
 //! ```text
-//!   C ─▶ border ─▶ handle ─▶ lifecycle mailbox broadcast group tensor state   a member
+//!   C ─▶ border ─▶ handle ─▶ lifecycle mailbox batch broadcast group
+//!          │          │       tensor state task                        a member
 //!          │          └────▶ mask watch                               a cluster from outside
 //!          └ checks pointers, catches panics, keeps the last error of each thread
 //! ```
@@ -16,6 +17,7 @@
 
 #![expect(non_camel_case_types, reason = "the names of the header")]
 
+pub mod batch;
 pub mod border;
 pub mod broadcast;
 pub mod code;
@@ -28,5 +30,6 @@ pub mod mailbox;
 pub mod mask;
 pub mod membership;
 pub mod state;
+pub mod task;
 pub mod tensor;
 pub mod watch;

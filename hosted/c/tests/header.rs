@@ -4,17 +4,19 @@
 use std::fs;
 use std::path::Path;
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 14] = [
     "code",
     "error",
     "lifecycle",
     "membership",
     "event",
     "mailbox",
+    "batch",
     "broadcast",
     "group",
     "tensor",
     "state",
+    "task",
     "mask",
     "watch",
 ];

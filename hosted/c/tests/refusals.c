@@ -59,6 +59,26 @@ static void what_is_null_or_not_aligned(void) {
     EXPECT(WEFT_NULL, weft_saved(member, NULL, 4, &(size_t){0}));
     EXPECT(WEFT_NULL, weft_saved(member, bytes, 4, NULL));
     EXPECT(WEFT_ARGUMENT, weft_save(member, bytes, SIZE_MAX));
+
+    size_t count = 7;
+    weft_payload bad[2] = {{bytes, 1}, {NULL, 1}};
+    EXPECT(WEFT_NULL, weft_put_batch(member, self.rank, NULL, 1, &count, 0));
+    EXPECT(WEFT_NULL, weft_put_batch(member, self.rank, bad, 1, NULL, 0));
+    EXPECT(WEFT_NULL, weft_put_batch(member, self.rank, bad, 2, &count, 0));
+    says("payloads");
+    EXPECT(WEFT_ARGUMENT, weft_put_batch(member, self.rank, bad, SIZE_MAX / 2, &count, 0));
+    EXPECT(WEFT_NULL, weft_take_batch(member, NULL, 1, &count, 0));
+    EXPECT(WEFT_NULL, weft_take_batch(member, &message, 1, NULL, 0));
+    EXPECT(WEFT_NULL, weft_release_batch(member, NULL, 1));
+    EXPECT(WEFT_NULL, weft_vote_number(member, NULL, 1, 1));
+    EXPECT(WEFT_NULL, weft_vote_bytes(member, "t", 1, NULL, 1));
+    EXPECT(WEFT_NULL, weft_report_phase(member, NULL, 1));
+    /* Nothing was put, and nothing written. */
+    EXPECT(WEFT_NONE, weft_take(member, &message, 0));
+    if (count != 7) {
+        fprintf(stderr, "a refused batch has written %zu\n", count);
+        exit(EXIT_FAILURE);
+    }
 }
 
 static void what_has_no_meaning(void) {
@@ -77,6 +97,50 @@ static void what_has_no_meaning(void) {
     EXPECT(WEFT_ARGUMENT, weft_send(member, 0, "e", 0, &shape, bytes, 4, &request, 0));
     EXPECT(WEFT_ARGUMENT, weft_send(member, 0, "a;b", 0, &shape, bytes, 16, &request, 0));
     EXPECT(WEFT_TOO_LONG, weft_working(member, UINT64_MAX - 1, (weft_step)abort, NULL));
+
+    size_t count;
+    weft_payload one = {bytes, 1};
+    EXPECT(WEFT_RANK, weft_put_batch(member, 99, &one, 1, &count, 1000000));
+    one.len = self.message_len + 1;
+    EXPECT(WEFT_TOO_LONG, weft_put_batch(member, self.rank, &one, 1, &count, 0));
+    EXPECT(WEFT_ARGUMENT, weft_group_set_topology(member, "all", 99));
+    EXPECT(WEFT_UNKNOWN, weft_group_set_topology(member, "no such", WEFT_TOPOLOGY_PIPE));
+    EXPECT(WEFT_UNKNOWN, weft_vote_number(member, "no such", 1, 40));
+    EXPECT(WEFT_UNKNOWN, weft_vote_bytes(member, "no such", 1, bytes, 4));
+    EXPECT(WEFT_UNKNOWN, weft_report_phase(member, "no such", 3));
+    says("no such");
+}
+
+/* Three of which one is empty come whole and in order, in two batches. */
+static void batches(void) {
+    weft_payload three[3] = {{(const uint8_t *)"one", 3}, {NULL, 0}, {(const uint8_t *)"three", 5}};
+    weft_message taken[3];
+    size_t count = 0, came = 0;
+    EXPECT(WEFT_OK, weft_put_batch(member, self.rank, three, 0, &count, 0));
+    EXPECT(WEFT_OK, weft_put_batch(member, self.rank, three, 3, &count, WEFT_FOREVER));
+    if (count != 3) {
+        fprintf(stderr, "%zu of 3 were accepted\n", count);
+        exit(EXIT_FAILURE);
+    }
+    EXPECT(WEFT_NONE, weft_take_batch(member, NULL, 0, &count, WEFT_FOREVER));
+    for (size_t capacity = 2; came < 3; came += count) {
+        if (came == 2) {
+            capacity = 1;
+        }
+        EXPECT(WEFT_OK, weft_take_batch(member, taken + came, capacity, &count, WEFT_FOREVER));
+        for (size_t at = came; at < came + count; at++) {
+            if (count > capacity || taken[at].sender != self.rank ||
+                taken[at].len != three[at].len ||
+                (three[at].len > 0 && memcmp(taken[at].payload, three[at].bytes, three[at].len))) {
+                fprintf(stderr, "another message %zu of %zu bytes\n", at, taken[at].len);
+                exit(EXIT_FAILURE);
+            }
+        }
+    }
+    EXPECT(WEFT_OK, weft_release_batch(member, taken, 3));
+    EXPECT(WEFT_RECEIPT, weft_release_batch(member, taken, 3));
+    EXPECT(WEFT_OK, weft_release_batch(member, NULL, 0));
+    EXPECT(WEFT_NONE, weft_take_batch(member, taken, 3, &count, 20000));
 }
 
 static void a_receipt_twice(void) {
@@ -136,6 +200,10 @@ static void *from_another_thread(void *unused) {
     says("weft_spawn");
     EXPECT(WEFT_THREAD, weft_close(member));
     EXPECT(WEFT_THREAD, weft_spawn(member));
+    EXPECT(WEFT_THREAD, weft_put_batch(member, 0, NULL, 0, &(size_t){0}, 0));
+    EXPECT(WEFT_THREAD, weft_release_batch(member, NULL, 0));
+    EXPECT(WEFT_THREAD, weft_group_set_topology(member, "all", WEFT_TOPOLOGY_AUTO));
+    EXPECT(WEFT_THREAD, weft_report_phase(member, "t", 1));
     return unused;
 }
 
@@ -210,6 +278,8 @@ static void *of_a_spawned_member(void *unused) {
     EXPECT(WEFT_FORM, weft_spawn(member));
     EXPECT(WEFT_OK, weft_descriptor(member, &descriptor));
     a_receipt_twice();
+    batches();
+    EXPECT(WEFT_OK, weft_group_set_topology(member, "all", WEFT_TOPOLOGY_PIPE));
     a_buffer_too_small();
     a_tensor_too_long_for_its_buffer();
     return unused;
@@ -240,6 +310,7 @@ int main(int argc, char **argv) {
     what_is_null_or_not_aligned();
     what_has_no_meaning();
     a_receipt_twice();
+    batches();
     a_buffer_too_small();
     a_tensor_too_long_for_its_buffer();
     in_thread(from_another_thread);

@@ -140,6 +140,16 @@ impl TakenBatch {
         self.bytes.clear();
     }
 
+    /// Takes messages until there are `max`, or no more.
+    pub(super) fn fill(&mut self, max: usize, component: &mut Component) {
+        self.clear();
+        while self.len() < max
+            && let Some(message) = component.take()
+        {
+            self.push(&message);
+        }
+    }
+
     fn push(&mut self, message: &Message<'_>) {
         self.bytes.extend_from_slice(message.payload);
         self.heads.push(Head {
@@ -341,11 +351,7 @@ impl MemberHandle {
     ) -> Result<usize, MemberEnded> {
         batch.clear();
         self.inner.shared.call(timeout, Behind::Return, |component| {
-            while batch.len() < max
-                && let Some(message) = component.take()
-            {
-                batch.push(&message);
-            }
+            batch.fill(max, component);
             // A batch without room waits for nothing.
             (!batch.is_empty() || max == 0).then_some(())
         })?;
@@ -366,9 +372,22 @@ impl MemberHandle {
     /// # Errors
     /// [`CallError`]; those before the one that is unknown are released.
     pub fn release_batch(&self, batch: &TakenBatch) -> Result<(), CallError<UnknownReceipt>> {
-        let released = self.inner.shared.act(|component| {
-            batch.heads.iter().try_for_each(|head| component.release(head.receipt))
-        });
+        self.release_all(batch.heads.iter().map(|head| head.receipt))
+    }
+
+    /// As [`Member::release_all`].
+    ///
+    /// # Errors
+    /// [`CallError`]; those before the one that is unknown are released.
+    pub fn release_all(
+        &self,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), CallError<UnknownReceipt>> {
+        let mut receipts = receipts.into_iter();
+        let released = self
+            .inner
+            .shared
+            .act(|component| receipts.try_for_each(|receipt| component.release(receipt)));
         released.map_err(CallError::Ended)?.map_err(CallError::Refused)
     }
 
