@@ -47,6 +47,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weft_core::fabric::Layout;
+
 pub use crate::words::WordError;
 pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
@@ -239,6 +241,13 @@ impl Default for Cluster {
     }
 }
 
+/// 64-bit FNV-1a.
+fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 impl Cluster {
     /// The largest number of nodes.
     pub const NODES_MAX: usize = 32;
@@ -258,9 +267,18 @@ impl Cluster {
     /// Whether its nodes hand tensors over to each other: all of them are on one host.
     #[must_use]
     pub const fn hands_over(&self) -> bool {
-        self.network.addresses.is_empty()
+        !self.network.is_across_hosts()
             && matches!(self.rendezvous.path, TensorPath::HandOver)
             && self.rendezvous.pool_mib > 0
+    }
+
+    /// A number that differs, all but certainly, when two nodes would understand the memory of
+    /// `layout` differently: by the layout, by the longest message, which its rounded slots may
+    /// hide, or by who takes part in broadcasts.
+    #[must_use]
+    pub fn layout_digest(&self, layout: &Layout) -> u64 {
+        let lens = [self.mailbox.message_len, self.neb.message_len].map(|len| len as u64);
+        digest([layout.digest(), self.neb.membership as u64].into_iter().chain(lens))
     }
 
     /// The longest tensor in bytes that a client sends: one that is handed over may fill the store.

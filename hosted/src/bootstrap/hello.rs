@@ -7,7 +7,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything that two nodes exchange, memory layout included.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// A node's identity and its configuration, as far as both sides must agree on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Hello {
     /// directory and cannot know it, and in older versions, which are refused for their version.
     #[serde(default)]
     pub instance: u64,
-    /// The digest of its memory layout.
+    /// The digest of its memory layout, and of how that is understood.
     pub layout: u64,
     /// The digest of its DIR net configuration. Older versions do not send it, and are refused for
     /// their version.
@@ -65,7 +65,7 @@ pub enum Refusal {
         /// Of the other.
         theirs: u64,
     },
-    /// Their cluster files give different memory layouts.
+    /// Their cluster files give different memory layouts, or lengths of messages in one.
     #[error("memory layouts differ: {theirs:016x} there, {ours:016x} here")]
     Layout {
         /// Of the node that refuses.

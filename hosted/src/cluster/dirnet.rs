@@ -53,8 +53,7 @@ impl DirNet {
     }
 
     /// A number that differs, all but certainly, when two nodes of a cluster of `nodes` would judge
-    /// each other differently: by their timing, `min_alive`, `reset`, or the part of any node
-    /// (64-bit FNV-1a).
+    /// each other differently: by their timing, `min_alive`, `reset`, or the part of any node.
     #[must_use]
     pub fn digest(&self, nodes: usize) -> u64 {
         let t = self.timing();
@@ -64,10 +63,7 @@ impl DirNet {
         let numbers = spans.map(|span| span.0).into_iter().chain(others);
         let reset = [self.reset.max as u64, self.reset.within_s];
         let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive(nodes))]);
-        let numbers = numbers.chain(reset).chain(parts);
-        numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        super::digest(numbers.chain(reset).chain(parts))
     }
 
     /// How many of `nodes` must hear each other for a verdict: `min_alive`, and of three or more a

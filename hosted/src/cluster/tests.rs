@@ -632,6 +632,33 @@ fn values_of_the_timing_are_the_profiles_unless_they_are_set() {
 }
 
 #[test]
+fn clusters_that_would_understand_one_layout_differently_have_another_digest() {
+    let layout = Layout::new(3);
+    let digest = |text: &str| {
+        let cluster = parse(&format!("name = \"t\"\nnodes = 3\n{text}")).expect(text);
+        cluster.layout_digest(&layout)
+    };
+    let plain = digest("");
+    assert_eq!(digest("mailbox.hold_s = 31"), plain);
+    // The slots of 240 and 256 bytes are of one length.
+    for text in ["mailbox.message_len = 240", "neb.message_len = 500", "neb.membership = \"fixed\""]
+    {
+        assert_ne!(digest(text), plain, "{text}");
+    }
+}
+
+#[test]
+fn tensors_are_not_handed_over_to_other_hosts_however_these_are_found() {
+    let hands_over = |text: &str| {
+        let head = "name = \"t\"\nnodes = 2\nrendezvous.pool_mib = 8\n";
+        parse(&format!("{head}{text}")).expect(text).hands_over()
+    };
+    assert!(hands_over(""));
+    assert!(!hands_over("network.addresses = [\"a:1\", \"b:1\"]"));
+    assert!(!hands_over("network.discovery = \"etcd://c:2379\""));
+}
+
+#[test]
 fn nets_that_would_judge_differently_have_another_digest() {
     let digest = |text: &str| parse(&format!("name = \"t\"\nnodes = 3\n{text}")).expect(text);
     let digest = |text: &str| digest(text).dirnet.digest(3);

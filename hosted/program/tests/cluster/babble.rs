@@ -24,7 +24,7 @@ fn meet(nodes: &Nodes) -> (LocalBootstrap, Box<dyn DatagramSender>) {
     let memory = Arc::new(NodeMemory::create("babbler", &layout).expect("memory"));
     let (cluster, fabric) = ("t".to_owned(), FabricKind::Shm);
     let dirnet = nodes.cluster.dirnet.digest(nodes.cluster.nodes);
-    let digest = layout.digest();
+    let digest = nodes.cluster.layout_digest(&layout);
     let instance = nodes.dir.instance().expect("it runs");
     let hello = Hello {
         version: VERSION,

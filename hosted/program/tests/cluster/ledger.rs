@@ -22,22 +22,23 @@ pub(crate) struct Stream {
 pub(crate) enum Kind {
     Request,
     Reply,
-    /// The client of this number, which does not wait for its replies.
-    Pipelined(u16),
+    /// The client of this number.
+    Client(u16),
 }
 
+/// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     Put,
     Unknown,
     Refused,
 }
 
 /// What one writer sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    stream: Stream,
-    fates: Vec<Fate>,
+    pub(crate) stream: Stream,
+    pub(crate) fates: Vec<Fate>,
 }
 
 /// What one reader received, in order.
@@ -90,14 +91,28 @@ impl Sent {
 impl Received {
     /// Notes a message, which must be one that was sent, unaltered, and to this reader.
     pub(crate) fn note(&mut self, to: u16, message: &TakenMessage) -> Stream {
-        let payload = &message.payload.0;
+        self.note_payload(to, (message.from, message.incarnation), &message.payload.0)
+    }
+
+    /// As [`Self::note`], with the sender and its incarnation.
+    pub(crate) fn note_payload(
+        &mut self,
+        to: u16,
+        (from, incarnation): (u16, u16),
+        payload: &[u8],
+    ) -> Stream {
         let (stream, number) =
-            Stream::parse(payload).unwrap_or_else(|| panic!("altered: {message:?}"));
-        assert_eq!((stream.from, stream.to), (message.from, to), "misled: {message:?}");
+            Stream::parse(payload).unwrap_or_else(|| panic!("altered: {}", payload.escape_ascii()));
+        assert_eq!((stream.from, stream.to), (from, to), "misled: {}", payload.escape_ascii());
         assert_eq!(*payload, stream.message(number), "altered");
-        let incarnation = u32::from(message.incarnation);
-        self.streams.entry(stream).or_default().push((incarnation, number));
+        self.streams.entry(stream).or_default().push((u32::from(incarnation), number));
         stream
+    }
+
+    /// Which messages of a stream came.
+    pub(crate) fn numbers(&self, stream: Stream) -> BTreeSet<usize> {
+        let received = self.streams.get(&stream).map_or(&[][..], Vec::as_slice);
+        received.iter().map(|(_, number)| *number).collect()
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -111,7 +126,7 @@ impl Received {
         for Sent { stream, fates } in sent {
             let received = self.streams.get(stream).map_or(&[][..], Vec::as_slice);
             assert_order(*stream, received);
-            let numbers: BTreeSet<usize> = received.iter().map(|(_, number)| *number).collect();
+            let numbers = self.numbers(*stream);
             assert_eq!(numbers.len(), received.len(), "something of {stream:?} came twice");
             let sent = numbers.last().is_none_or(|last| *last < fates.len());
             assert!(sent, "something of {stream:?} came that was never sent");
@@ -155,7 +170,7 @@ impl Stream {
         let kind = match self.kind {
             Kind::Request => "request".to_owned(),
             Kind::Reply => "reply".to_owned(),
-            Kind::Pipelined(client) => format!("pipelined{client}"),
+            Kind::Client(client) => format!("client{client}"),
         };
         format!("{} {} {kind} {number} {padding}", self.from, self.to).into_bytes()
     }
@@ -166,7 +181,7 @@ impl Stream {
         let kind = match words.next()? {
             "request" => Kind::Request,
             "reply" => Kind::Reply,
-            kind => Kind::Pipelined(kind.strip_prefix("pipelined")?.parse().ok()?),
+            kind => Kind::Client(kind.strip_prefix("client")?.parse().ok()?),
         };
         Some((Self { from, to, kind }, words.next()?.parse().ok()?))
     }

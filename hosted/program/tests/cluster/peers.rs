@@ -34,7 +34,8 @@ fn connect(nodes: &Nodes, rank: usize) -> Socket {
 
 /// What node `rank` of this cluster would say.
 fn hello(nodes: &Nodes, rank: u16) -> Hello {
-    let layout = node::plan(&nodes.cluster).expect("it runs").layout().digest();
+    let plan = node::plan(&nodes.cluster).expect("it runs");
+    let layout = nodes.cluster.layout_digest(plan.layout());
     let (dirnet, fabric) = (nodes.cluster.dirnet.digest(nodes.cluster.nodes), FabricKind::Shm);
     let (cluster, instance) = ("t".to_owned(), nodes.dir.instance().expect("it runs"));
     Hello { version: VERSION, cluster, instance, layout, dirnet, script: 0, fabric, rank }

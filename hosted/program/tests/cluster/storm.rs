@@ -110,7 +110,7 @@ impl Storm<'_> {
     fn pipeline(&self, client: u16) -> Sent {
         let from = client % NODES;
         let to = (from + 1 + client / NODES % (NODES - 1)) % NODES;
-        let stream = Stream { from, to, kind: Kind::Pipelined(client) };
+        let stream = Stream { from, to, kind: Kind::Client(client) };
         let path = self.nodes.dir.node_socket(usize::from(from)).expect("a short path");
         let socket = self.expect(Socket::connect(&path, PATIENCE));
         let mut outcomes = Vec::new();

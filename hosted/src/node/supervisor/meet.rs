@@ -29,7 +29,7 @@ impl Member<'_> {
         sink: impl Fn(BootstrapEvent) + Send + Sync + 'static,
     ) -> Result<Box<dyn Bootstrap>, NodeError> {
         let (cluster, fabric) = (self.cluster.name.to_string(), self.cluster.fabric);
-        let (layout, rank) = (self.layout.digest(), self.rank);
+        let (layout, rank) = (self.cluster.layout_digest(self.layout), self.rank);
         let dirnet = self.cluster.dirnet.digest(self.cluster.nodes);
         // Hosts share no directory in which a number could be kept.
         let instance = if meeting.is_some() { 0 } else { self.home.instance() };
