@@ -177,7 +177,9 @@ impl Body {
                 Self::new(kind, NO_NODE, &vote.words())
             }
             M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
-            M::HandOver { echo } => Self::new(kind::HANDOVER, NO_NODE, &[echo]),
+            M::HandOver { incarnation: ComponentIncarnation { boot, generation }, echo } => {
+                Self::new(kind::HANDOVER, NO_NODE, &[boot.0, generation, echo])
+            }
         }
     }
 
@@ -224,7 +226,7 @@ impl Body {
             kind::OUTCOME => (vote(VoteMessage::outcome, w)?, VOTE_WORDS),
             kind::VOTED => (vote(VoteMessage::voted, w)?, VOTE_WORDS),
             kind::OUTBID => (M::Outbid { term: Term { epoch: w[0], claimant: node } }, 1),
-            kind::HANDOVER => (M::HandOver { echo: w[0] }, 1),
+            kind::HANDOVER => (M::HandOver { incarnation, echo: w[2] }, 3),
             kind => return Err(FrameError::Kind(kind)),
         };
         let has_no_subject = matches!(

@@ -317,6 +317,8 @@ pub enum Message {
     },
     /// The manager hands over: the receiver claims the next term.
     HandOver {
+        /// The receiver's incarnation.
+        incarnation: ComponentIncarnation,
         /// The number of the receiver's last heartbeat that the manager has heard.
         echo: u32,
     },

@@ -11,12 +11,12 @@
 //! receiver in a later term.
 //!
 //! A backup does not obey an old message: its manager may have removed it meanwhile. The message
-//! echoes the last heartbeat that the manager has heard of the backup. It counts if the backup has
-//! sent that heartbeat within R, and has not stood still since. So it is at most R + 2δ old.
+//! echoes the last heartbeat that the manager has heard of the backup, and names its incarnation. It
+//! counts if this incarnation has sent that heartbeat within R, and has not stood still since.
 
 use super::{Component, News, Rule, State, Watch};
 use crate::dirnet::replay::is_after;
-use crate::dirnet::{Frame, Members, Message, Reject, Seat};
+use crate::dirnet::{ComponentIncarnation, Frame, Members, Message, Reject, Seat};
 use crate::ids::Rank;
 use crate::time::Instant;
 
@@ -39,7 +39,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::BadSubject);
         }
         let echo = self.fellow(node).map_or(0, |fellow| fellow.beat);
-        self.send(Members::only(node), Seat::Component, Message::HandOver { echo });
+        let incarnation = self.db.standing(node).incarnation;
+        let message = Message::HandOver { incarnation, echo };
+        self.send(Members::only(node), Seat::Component, message);
         Ok(())
     }
 
@@ -48,6 +50,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         &mut self,
         now: Instant,
         frame: &Frame,
+        incarnation: ComponentIncarnation,
         echo: u32,
     ) -> Result<(), Reject> {
         if frame.seat != Seat::Component {
@@ -59,7 +62,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         {
             return Err(Reject::NotManager);
         }
-        if !self.is_recent(echo) && !crate::dirnet::LATE_HANDOVERS_COUNT.is_planted() {
+        let is_recent = incarnation == self.incarnation && self.is_recent(echo);
+        if !is_recent && !crate::dirnet::LATE_HANDOVERS_COUNT.is_planted() {
             return Err(Reject::Late);
         }
         if !self.may_hand_over_to(self.me()) {

@@ -472,7 +472,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
             Message::Outbid { term } => self.handle_outbid(now, term),
-            Message::HandOver { echo } => self.handle_hand_over(now, frame, echo),
+            Message::HandOver { incarnation, echo } => {
+                self.handle_hand_over(now, frame, incarnation, echo)
+            }
             Message::Guard { task, action, order } => self.handle_guard(frame, task, action, order),
             Message::Vote(message) => self.handle_vote(frame, message),
             Message::Span { node, incarnation } => self.pass_on_span(from, node, incarnation),

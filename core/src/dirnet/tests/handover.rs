@@ -129,6 +129,25 @@ pub(in crate::dirnet) fn x17_a_handover_that_took_long_does_nothing() {
     }
 }
 
+/// It was for a component that has ended, and whose clone has come as far with its heartbeats.
+#[test]
+fn x17_a_handover_to_an_earlier_incarnation_does_nothing() {
+    let mut net = Net::settled(4);
+    net.lost.push("HANDOVER");
+    net.hang(2);
+    net.run_while(5_000, |net| net.rules(2, Verdict::AgentDown).len() == 1 && net.is_whole());
+    net.run(1_000);
+    assert_eq!(hand_over(&mut net, 2), Ok(()));
+    let order = sent(&net);
+    let Message::HandOver { incarnation, echo } = order.message else { panic!("it is one") };
+    assert_eq!(incarnation, net.component(2).incarnation());
+    let before = ComponentIncarnation { generation: 0, ..incarnation };
+    let message = Message::HandOver { incarnation: before, echo };
+    let sequence = order.sequence.wrapping_add(9);
+    assert_eq!(net.deliver(2, Frame { message, sequence, ..order }), Err(Reject::Late));
+    assert_eq!(net.deliver(2, order), Ok(()));
+}
+
 #[test]
 fn x17_an_order_that_cannot_be_carried_out_is_refused() {
     let mut net = Net::new(5);
