@@ -12,7 +12,7 @@ use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::ffi::{self, Zeroed};
+use crate::ffi::{self, Zeroed, ibv_gid_type as gid_type};
 use crate::{Errno, Error, Gid, GidEntry, GidKind, LinkLayer, Verb};
 
 /// The most addresses of a port that are looked at.
@@ -83,10 +83,11 @@ struct DeviceList {
 
 impl DeviceList {
     fn get() -> Result<Self, Error> {
+        ffi::load()?;
         let mut count = 0;
         // SAFETY: the argument is a place for the count.
         let first = unsafe { ffi::ibv_get_device_list(&raw mut count) };
-        // Without the library, without the kernel's part and without devices the cure is one.
+        // Without the kernel's part and without devices the cure is one.
         let first = NonNull::new(first).ok_or(Error::NoRdma)?;
         let list = Self { first, count: usize::try_from(count).unwrap_or(0) };
         if list.count == 0 { Err(Error::NoRdma) } else { Ok(list) }
@@ -174,9 +175,9 @@ impl Drop for Context {
 
 fn entry_of(entry: &ffi::ibv_gid_entry) -> Option<GidEntry> {
     let kind = match entry.gid_type {
-        ffi::IBV_GID_TYPE_IB => GidKind::InfiniBand,
-        ffi::IBV_GID_TYPE_ROCE_V1 => GidKind::RoceV1,
-        ffi::IBV_GID_TYPE_ROCE_V2 => GidKind::RoceV2,
+        gid_type::IBV_GID_TYPE_IB => GidKind::InfiniBand,
+        gid_type::IBV_GID_TYPE_ROCE_V1 => GidKind::RoceV1,
+        gid_type::IBV_GID_TYPE_ROCE_V2 => GidKind::RoceV2,
         _ => return None,
     };
     // SAFETY: both views of the union are 16 bytes of integers.
@@ -219,7 +220,8 @@ impl Device {
         if port.state != ffi::ibv_port_state::IBV_PORT_ACTIVE {
             return Err(Error::PortDown(choice.port));
         }
-        let is_ethernet = port.link_layer == ffi::LINK_LAYER_ETHERNET;
+        let ethernet = ffi::ibv_link_layer::IBV_LINK_LAYER_ETHERNET;
+        let is_ethernet = u32::from(port.link_layer) == ethernet;
         let link = if is_ethernet { LinkLayer::Ethernet } else { LinkLayer::InfiniBand };
         let address = GidEntry::choose(link, &context.query_gids(choice.port)?)
             .ok_or(Error::NoGid(choice.port))?;

@@ -15,6 +15,14 @@ pub enum Error {
     /// No libibverbs, or no device that it knows.
     #[error("there is no RDMA device here")]
     NoRdma,
+    /// The system's libibverbs lacks a function.
+    #[error("libibverbs has no {name} of version {version}")]
+    OldLibrary {
+        /// Its symbol.
+        name: &'static str,
+        /// Its version.
+        version: &'static str,
+    },
     /// There are devices, but none of this name.
     #[error("there is no RDMA device called {0:?}")]
     NoSuchDevice(String),
@@ -63,6 +71,16 @@ pub enum Error {
     Verb(Verb, #[source] Errno),
 }
 
+#[cfg(feature = "verbs")]
+impl From<crate::ffi::Missing> for Error {
+    fn from(missing: crate::ffi::Missing) -> Self {
+        match missing {
+            crate::ffi::Missing::Library => Self::NoRdma,
+            crate::ffi::Missing::Function { name, version } => Self::OldLibrary { name, version },
+        }
+    }
+}
+
 impl Error {
     /// What to type or change: one sentence, lower case.
     #[must_use]
@@ -73,6 +91,7 @@ impl Error {
                  `rdma link add rxe0 type rxe netdev INTERFACE` makes a device of an interface; \
                  on one host the fabric over shared memory needs none of this"
             }
+            Self::OldLibrary { .. } => "install libibverbs of rdma-core 32 or later",
             Self::NoSuchDevice(_) => "choose one that `rdma link` lists",
             Self::NoSuchPort(_) => "ports are counted from 1; `rdma link` lists them",
             Self::PortDown(_) => "bring the interface or the cable up; `rdma link` shows its state",
@@ -125,5 +144,19 @@ mod tests {
         assert!(cure(Verb::RegisterMemory, Errno::PERM).contains("ulimit -l"));
         assert!(!cure(Verb::RegisterMemory, Errno::INVAL).contains("ulimit -l"));
         assert!(cure(Verb::OpenDevice, Errno::ACCES).contains("/dev/infiniband"));
+    }
+
+    #[cfg(feature = "verbs")]
+    #[test]
+    fn a_library_that_is_missing_or_old_is_an_error_with_a_cure() {
+        use crate::ffi::Missing;
+        assert_eq!(Error::from(Missing::Library), Error::NoRdma);
+        let (name, version) = ("_ibv_query_gid_table", "IBVERBS_1.11");
+        let error = Error::from(Missing::Function { name, version });
+        assert_eq!(
+            error.to_string(),
+            "libibverbs has no _ibv_query_gid_table of version IBVERBS_1.11"
+        );
+        assert!(error.cure().contains("rdma-core 32"), "{}", error.cure());
     }
 }

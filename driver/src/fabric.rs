@@ -322,6 +322,7 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
                 FenceError::StillReaching
             }
             Error::NoRdma
+            | Error::OldLibrary { .. }
             | Error::NoSuchDevice(_)
             | Error::NoSuchPort(_)
             | Error::PortDown(_)

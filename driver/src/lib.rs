@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Without the feature the crate is plain Rust and builds everywhere: what two nodes must agree
-//! on, and all that can be decided without a device, is there and tested. With it the binding is
-//! compiled (cmake, a C compiler and libclang are needed), and the system's libibverbs is looked
-//! for at run time: on a machine without RDMA the program starts, and [`Error::NoRdma`] says so.
+//! on, and all that can be decided without a device, is there and tested. With it the system's
+//! libibverbs is opened at run time: on a machine without RDMA the program starts, and
+//! [`Error::NoRdma`] says so.
 //!
 //! A pair of endpoints comes to be in three steps, of which bootstrap carries the middle one:
 //!

@@ -66,10 +66,10 @@ impl Handle {
     fn modify(
         &self,
         attributes: &mut ffi::ibv_qp_attr,
-        fields: mask,
+        fields: mask::Type,
         verb: Verb,
     ) -> Result<(), Error> {
-        let fields = fields.0.cast_signed();
+        let fields = fields.cast_signed();
         // SAFETY: the pair exists, and the attributes are valid in all fields that are named.
         let returned = unsafe {
             ffi::ibv_modify_qp(self.raw.as_ptr(), std::ptr::from_mut(attributes), fields)
@@ -259,10 +259,14 @@ impl QueuePair<ReadyToReceive> {
 
 impl QueuePair<ReadyToSend> {
     /// Whether the device promises that a write is placed in ascending order, by
-    /// `ibv_query_qp_data_in_order`.
+    /// `ibv_query_qp_data_in_order`; `None` if the library is older than the question.
     pub(crate) fn data_in_order(&self) -> Option<bool> {
-        // SAFETY: the pair exists.
-        unsafe { ffi::query_data_in_order(self.handle.raw.as_ptr()) }
+        let pair = self.handle.raw.as_ptr();
+        // SAFETY: the pair exists. Without flags the answer is for the whole message.
+        let answer = unsafe {
+            ffi::ibv_query_qp_data_in_order(pair, ffi::ibv_wr_opcode::IBV_WR_RDMA_WRITE, 0)
+        };
+        answer.map(|answer| answer == 1)
     }
 
     pub(crate) const fn inline_len(&self) -> usize {

@@ -112,7 +112,7 @@ impl<K> Registration<K> {
         pick: impl FnOnce(&K) -> &[AtomicU64],
     ) -> Result<Self, Error> {
         let rights = flags::IBV_ACCESS_LOCAL_WRITE | flags::IBV_ACCESS_MW_BIND;
-        Self::with_rights(domain, keeper, pick, rights.0)
+        Self::with_rights(domain, keeper, pick, rights)
     }
 
     fn with_rights(
@@ -182,7 +182,7 @@ fn rights_of(access: Access) -> u32 {
         (Access::REMOTE_ATOMIC, flags::IBV_ACCESS_REMOTE_ATOMIC),
     ];
     let granted = remote.into_iter().filter(|(right, _)| access.contains(*right));
-    granted.fold(flags::IBV_ACCESS_LOCAL_WRITE.0, |rights, (_, flag)| rights | flag.0)
+    granted.fold(flags::IBV_ACCESS_LOCAL_WRITE, |rights, (_, flag)| rights | flag)
 }
 
 /// An endpoint's own regions as one peer may reach them.

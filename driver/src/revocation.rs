@@ -132,7 +132,7 @@ impl Bench {
             let pair = QueuePair::new(&domain, &completions, &config)?;
             let rights = ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE
                 | ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE;
-            let pair = pair.initialise(device, rights.0)?;
+            let pair = pair.initialise(device, rights)?;
             let end = End {
                 queue_pair: pair.number(),
                 first_packet: 0,
@@ -167,8 +167,8 @@ impl Bench {
     fn invalidate(&mut self, key: u32) -> Result<(), Error> {
         let mut request = ffi::ibv_send_wr::zeroed();
         request.opcode = opcode::IBV_WR_LOCAL_INV;
-        request.send_flags = ffi::ibv_send_flags::IBV_SEND_SIGNALED.0;
-        request.imm_data_invalidated_rkey_union.invalidated_rkey = key;
+        request.send_flags = ffi::ibv_send_flags::IBV_SEND_SIGNALED;
+        request.invalidate_rkey = key;
         self.run(&mut request, Verb::InvalidateWindow)
     }
 
@@ -216,15 +216,15 @@ impl Window {
         let key = (old & !0xff) | (old.wrapping_add(1) & 0xff);
         let mut request = ffi::ibv_send_wr::zeroed();
         request.opcode = opcode::IBV_WR_BIND_MW;
-        request.send_flags = ffi::ibv_send_flags::IBV_SEND_SIGNALED.0;
-        request.bind_mw_tso_union.bind_mw = ffi::bind_mw_t {
+        request.send_flags = ffi::ibv_send_flags::IBV_SEND_SIGNALED;
+        request.bind_mw = ffi::ibv_send_wr_bind_mw {
             mw: self.raw.as_ptr(),
             rkey: key,
             bind_info: ffi::ibv_mw_bind_info {
                 mr: whole.as_ptr(),
                 addr: whole.address(),
                 length: len,
-                mw_access_flags: ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0,
+                mw_access_flags: ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE,
             },
         };
         bench.run(&mut request, Verb::BindWindow)?;

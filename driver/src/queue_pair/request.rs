@@ -6,8 +6,8 @@
 use std::ptr::null_mut;
 
 use crate::ffi::{
-    self, atomic_t, bind_mw_tso_union_t, ibv_send_flags as flags, ibv_wr_opcode as opcode,
-    imm_data_invalidated_rkey_union_t, qp_type_t, rdma_t, tso_t, wr_t, xrc_t,
+    self, Zeroed, ibv_send_flags as flags, ibv_send_wr_atomic, ibv_send_wr_rdma,
+    ibv_send_wr_target, ibv_wr_opcode as opcode,
 };
 use crate::send_queue::{Fetch, Place, Signal};
 
@@ -72,12 +72,8 @@ impl Request<'_> {
             num_sge: i32::from(self.data != Data::Nothing),
             opcode: self.opcode(),
             send_flags: self.flags(),
-            imm_data_invalidated_rkey_union: imm_data_invalidated_rkey_union_t { imm_data: 0 },
             wr: self.target(),
-            qp_type: qp_type_t { xrc: xrc_t { remote_srqn: 0 } },
-            bind_mw_tso_union: bind_mw_tso_union_t {
-                tso: tso_t { hdr: null_mut(), hdr_sz: 0, mss: 0 },
-            },
+            ..ffi::ibv_send_wr::zeroed()
         };
         post(&raw mut raw)
     }
@@ -98,17 +94,20 @@ impl Request<'_> {
         ]
         .into_iter()
         .filter(|(is_set, _)| *is_set)
-        .fold(0, |all, (_, flag)| all | flag.0)
+        .fold(0, |all, (_, flag)| all | flag)
     }
 
-    const fn target(&self) -> wr_t {
+    const fn target(&self) -> ibv_send_wr_target {
         let (remote_addr, rkey) = (self.address, self.key);
         let (compare_add, swap) = match self.action {
-            Action::Write | Action::Read => return wr_t { rdma: rdma_t { remote_addr, rkey } },
+            Action::Write | Action::Read => {
+                return ibv_send_wr_target { rdma: ibv_send_wr_rdma { remote_addr, rkey } };
+            }
             Action::FetchAdd { add } => (add, 0),
             Action::CompareSwap { expected, new } => (expected, new),
         };
-        wr_t { atomic: atomic_t { remote_addr, compare_add, swap, rkey } }
+        let atomic = ibv_send_wr_atomic { remote_addr, compare_add, swap, rkey };
+        ibv_send_wr_target { atomic }
     }
 }
 

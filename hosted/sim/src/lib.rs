@@ -17,7 +17,8 @@
 //! Protocols that are not Weft's run here, too: implement [`Protocol`] over the port of
 //! `weft_core::fabric`, make it a [`Subject`] with [`Subject::of`], and give that to [`run_seeds`],
 //! [`Replay`] or its explorer. The example `ticket_fifo` does so for a FIFO as in UCX, and finds
-//! that a sender which dies with a ticket stops all others.
+//! that a sender which dies with a ticket stops all others; `permission_switch` for consensus by
+//! permissions to write as in Mu, and finds why a permission is revoked before the next is given.
 
 pub mod dirnet;
 pub mod draws;

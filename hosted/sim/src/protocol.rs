@@ -90,6 +90,7 @@ pub struct Seat<'a, E> {
     /// Random numbers for the node's work; an explorer's seat always gives 0.
     pub(super) draws: Option<&'a mut Draws>,
     pub(super) records: Vec<E>,
+    pub(super) exits: bool,
 }
 
 impl<E> Seat<'_, E> {
@@ -109,6 +110,12 @@ impl<E> Seat<'_, E> {
     /// A number below `end` that decides what the node does; 0 for an explorer.
     pub fn draw(&mut self, end: u64) -> u64 {
         self.draws.as_mut().map_or(0, |draws| draws.below(end))
+    }
+
+    /// The process ends itself behind this round, as one that finds itself fenced may. It begins
+    /// again as after a crash.
+    pub const fn exit(&mut self) {
+        self.exits = true;
     }
 
     /// Adds an observation of the node to the history. A dead process records nothing.

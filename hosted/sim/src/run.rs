@@ -339,8 +339,12 @@ impl<P: Protocol> Run<P> {
             peer,
         );
         action(&self.protocol, node, &mut seat);
-        let records = seat.records;
+        let (records, exits) = (seat.records, seat.exits);
         self.judge_all(peer, records);
+        if exits {
+            let incarnation = self.world.incarnation(peer);
+            self.end_incarnation(peer, incarnation);
+        }
     }
 
     /// The node of a new incarnation of `peer`.
@@ -369,7 +373,8 @@ impl<P: Protocol> Run<P> {
     ) -> Seat<'a, P::Event> {
         let (now, incarnation) = (Instant(world.clock(peer)), world.incarnation(peer));
         let fabric = SimFabric::new(world, peer);
-        Seat { fabric, now, incarnation, orders, draws: Some(draws), records: Vec::new() }
+        let draws = Some(draws);
+        Seat { fabric, now, incarnation, orders, draws, records: Vec::new(), exits: false }
     }
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {

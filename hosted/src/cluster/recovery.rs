@@ -53,7 +53,8 @@ pub struct Recovery {
     /// `script`: the script; a relative path begins at the folder of the cluster file.
     pub script: Option<PathBuf>,
     /// `answer_ms`: for how many milliseconds a task that failed waits for an order, 10 to
-    /// 3 600 000; then its node does what the script's DEFAULT says.
+    /// 3 600 000; then its node does what the script's DEFAULT says, or restarts a task that the
+    /// script does not declare.
     pub answer_ms: u64,
     /// `calls`: the programs that CALL may run, each as words, by the names of the script. The
     /// arguments of a CALL follow them.

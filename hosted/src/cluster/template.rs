@@ -344,8 +344,9 @@ fn recovery_table(recovery: &Recovery) -> String {
 # relative path begins at the folder of this file. Without it, or for tasks that it does not
 # declare, recovery is the built-in one.
 {line}
-# For how many milliseconds, {RECOVERY_ANSWER_MS}, a failed task that the script declares waits for
-# an order. Then its node does what the script's DEFAULT says.
+# For how many milliseconds, {RECOVERY_ANSWER_MS}, a failed task that the script declares, or one
+# that has reported an error, waits for an order: there may be no manager. Then its node does what
+# the script's DEFAULT says, or restarts a task that the script does not declare.
 answer_ms = {answer_ms}
 # The programs that CALL of the script may run, by name, each as an array of words; the node that
 # manages runs them, with the arguments of the CALL behind the words, for 30 s at most:

@@ -146,7 +146,7 @@ impl Tasks {
         let was_held = note.as_ref().is_some_and(|note| note.held);
         let own = cluster.tasks.iter().filter(|task| task.runs_on(surroundings.rank)).zip(0..);
         let waiting = |(task, index): (&Task, u8)| {
-            let mut record = Record::new(task);
+            let mut record = Record::new(task, cluster.recovery.answer_ms);
             declared(index).into_iter().for_each(|declared| record.leave(declared));
             let past = note.as_mut().and_then(|note| note.tasks.remove(task.name.as_str()));
             match past {

@@ -1,5 +1,6 @@
 //! The dependencies: licences and sources of all crates, as `deny.toml` allows them, and no crate
-//! in the default build that only benchmarks compare with.
+//! in the default build that only benchmarks compare with, nor one with a copyleft licence in it or
+//! in the build with RDMA.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +11,9 @@ use crate::tree::root;
 
 /// The crates that only the feature `rivals` brings.
 const RIVALS: &[&str] = &["foca", "hierarchical_hash_wheel_timer", "tokio", "tokio-util"];
+
+/// How the names of copyleft licences begin.
+const COPYLEFT: &[&str] = &["AGPL", "CDDL", "EPL", "EUPL", "GPL", "LGPL", "MPL", "OSL"];
 
 /// The licences that `deny.toml` allows.
 struct Allowed {
@@ -30,6 +34,15 @@ impl Allowed {
         let exceptions = licences["exceptions"].as_array().expect("a list").iter();
         let exception = |it| (text_of(it, "crate"), words(it));
         Self { all: words(licences), exceptions: exceptions.map(exception).collect() }
+    }
+
+    /// The same without copyleft licences.
+    fn without_copyleft(mut self) -> Self {
+        let exceptions = self.exceptions.iter_mut().map(|(_, licences)| licences);
+        for licences in exceptions.chain([&mut self.all]) {
+            licences.retain(|it| !COPYLEFT.iter().any(|copyleft| it.starts_with(copyleft)));
+        }
+        self
     }
 
     fn permits(&self, name: &str, licence: &str) -> bool {
@@ -141,6 +154,19 @@ fn the_default_build_has_no_rival() {
     assert!(found.is_empty(), "{found:?}: only the feature `rivals` may bring them");
 }
 
+/// What is distributed: without the tests, whose crates are in no program.
+#[test]
+fn neither_the_default_build_nor_that_with_rdma_has_copyleft() {
+    let allowed = Allowed::load().without_copyleft();
+    for features in ["", "weft-program/verbs"] {
+        let built = crates(&["--workspace", "--edges", "normal,build", "--features", features]);
+        let opens_libibverbs = |it: &Crate| it.name == "rdma-core-sys";
+        assert!(features.is_empty() || built.iter().any(opens_libibverbs));
+        let findings: Vec<_> = built.iter().filter_map(|it| it.breach(&allowed)).collect();
+        expect_none("programs contain no copyleft", &findings);
+    }
+}
+
 /// A program that joins, or that only speaks to a cluster, depends on `weft` alone.
 #[test]
 fn the_library_brings_no_command_line_and_few_crates() {
@@ -177,6 +203,7 @@ fn a_licence_or_a_source_that_is_not_allowed_is_found() {
         assert_eq!(allowed.permits("a", licence), is_allowed, "{licence}");
     }
     assert!(allowed.permits("foca", "MPL-2.0"));
+    assert!(allowed.permits("foca", "MPL-2.0 OR MIT"));
     for (line, is_allowed) in [
         ("serde_derive v1.0.2 (proc-macro)|MIT", true),
         ("serde v1.0.2|MIT (*)", true),
@@ -188,4 +215,7 @@ fn a_licence_or_a_source_that_is_not_allowed_is_found() {
         let breach = Crate::of_line(line).expect("a crate").breach(&allowed);
         assert_eq!(breach.is_none(), is_allowed, "{line}: {breach:?}");
     }
+    let allowed = allowed.without_copyleft();
+    assert!(!allowed.permits("foca", "MPL-2.0"));
+    assert!(allowed.permits("foca", "MPL-2.0 OR MIT"));
 }

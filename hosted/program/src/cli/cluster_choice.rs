@@ -121,6 +121,11 @@ impl ClusterChoice {
 }
 
 impl Running {
+    /// The same cluster, started again from this file, which may be another one.
+    pub(super) fn again(&self, cluster: Cluster) -> Self {
+        Self { dir: self.dir.clone(), cluster, patience: self.patience }
+    }
+
     /// Connects to one node, with what is left of the patience.
     pub(super) fn connect(&self, rank: u16) -> Result<Client, Failure> {
         self.try_connect(rank).map_err(Failure::new)

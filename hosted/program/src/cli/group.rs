@@ -127,6 +127,7 @@ fn lines(group: &Listed<'_>) -> String {
     };
     let mut text = format!("\ngroup {} of nodes {:?}: ", group.name, group.members);
     match &with(GroupPart::Opening)[..] {
+        [] if group.nodes.is_empty() => text.push_str("no member answers"),
         [] => text.push_str(GroupPart::Open.words()),
         opening => text.push_str(&format!("{} at nodes {opening:?}", GroupPart::Opening.words())),
     }

@@ -120,6 +120,22 @@ fn render(report: &Report, now_unix_ms: u64) -> String {
     }
     text.push_str(&broadcasts(status));
     text.push_str(&group::table(status));
+    let standings = standings(status);
+    if !standings.is_empty() {
+        text.push_str(&format!("\n{standings}"));
+    }
+    text.push_str(&timing(status));
+    if !report.verdicts.is_empty() {
+        text.push_str("\nlast verdicts; details: `weft status --why NODE`\n");
+    }
+    for Entry { observer, node, what, .. } in &report.verdicts {
+        text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
+    }
+    text
+}
+
+/// What wants the operator's attention, each with its cure.
+pub(super) fn standings(status: &Survey) -> String {
     let notes = [
         hung,
         holders,
@@ -132,18 +148,7 @@ fn render(report: &Report, now_unix_ms: u64) -> String {
         forged_tickets,
         damage,
     ];
-    let standings: String = notes.iter().map(|note| note(status)).collect();
-    if !standings.is_empty() {
-        text.push_str(&format!("\n{standings}"));
-    }
-    text.push_str(&timing(status));
-    if !report.verdicts.is_empty() {
-        text.push_str("\nlast verdicts; details: `weft status --why NODE`\n");
-    }
-    for Entry { observer, node, what, .. } in &report.verdicts {
-        text.push_str(&format!("  node {observer} about node {node}: {what}\n"));
-    }
-    text
+    notes.iter().map(|note| note(status)).collect()
 }
 
 /// The cure for isolated tasks.
@@ -417,7 +422,7 @@ fn row(node: &NodeStatus, now_unix_ms: u64) -> String {
 }
 
 /// A length of time in its largest unit.
-fn age(ms: u64) -> String {
+pub(super) fn age(ms: u64) -> String {
     match ms / 1_000 {
         s if s < 100 => format!("{s} s"),
         s if s < 100 * 60 => format!("{} min", s / 60),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cluster_choice::Running;
+use weft::client::Client;
 use weft::cluster::{Cluster, Form, Membership};
 use weft::explain::{Code, Explain};
 use weft::node::control::{ConflictStatus, NodeStatus, OriginStatus, TaskStatus};
@@ -57,7 +58,7 @@ impl Survey {
     /// Asks every node of `running`.
     pub(super) fn take(running: &Running) -> Self {
         let nodes = thread::scope(|scope| {
-            let ask = |rank| (rank, scope.spawn(move || entry(running, rank)));
+            let ask = |rank| (rank, scope.spawn(move || ask(running, rank).0));
             let asked: Vec<_> = running.ranks().map(ask).collect();
             let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Answer>)| {
                 asked.join().unwrap_or_else(|_| Answer::silent(rank))
@@ -233,13 +234,16 @@ fn row(node: &NodeStatus, origin: u16) -> Option<&OriginStatus> {
     node.broadcasts.iter().find(|row| row.origin == origin)
 }
 
-fn entry(running: &Running, rank: u16) -> Answer {
+/// The answer of one node, and the client that it gave it to.
+pub(super) fn ask(running: &Running, rank: u16) -> (Answer, Option<Client>) {
     // One without a process is known to be down at once.
-    let Ok(mut client) = running.connect_now(rank) else { return Answer::silent(rank) };
+    let Ok(mut client) = running.connect_now(rank) else { return (Answer::silent(rank), None) };
     match client.status_within(ANSWER_TIMEOUT) {
-        Ok(status) => Answer::Answered(Box::new(status)),
-        Err(error) if error.code() == Code::Timeout => Answer::hangs(rank, client.supervisor_pid()),
-        Err(_) => Answer::silent(rank),
+        Ok(status) => (Answer::Answered(Box::new(status)), Some(client)),
+        Err(error) if error.code() == Code::Timeout => {
+            (Answer::hangs(rank, client.supervisor_pid()), None)
+        }
+        Err(_) => (Answer::silent(rank), None),
     }
 }
 

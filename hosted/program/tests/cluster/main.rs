@@ -34,6 +34,7 @@
 //!   task_lives and what becomes of them when their node dies
 //!   tensors    files of tensors between nodes
 //!   timing     single values of the timing profile
+//!   top        the live view on a terminal: keys, sizes, every way that it ends
 //!   unit       what the unit of the package starts, and what systemd hears of it
 //!   watch      those who only watch
 //!      │
@@ -88,6 +89,7 @@ mod task_lives;
 mod tasks;
 mod tensors;
 mod timing;
+mod top;
 mod torso;
 mod unit;
 mod watch;

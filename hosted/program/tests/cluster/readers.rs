@@ -1,15 +1,12 @@
 //! Readers that pause, die or have no room: what was not written is not consumed, and one that
 //! stops reading does not keep a mailbox from all others.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{PipeReader, Read as _, pipe};
-use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use weft::node::control::{HolderStatus, TakenMessage};
 use weft::process::Signal;
@@ -207,25 +204,4 @@ fn a_late_release_leaves_what_another_client_holds_by_then() {
     let left = late.take(2, PATIENCE).expect("the other comes again");
     assert_eq!(receipts(&left), [again[1].receipt]);
     assert_eq!(late.release(receipts(&left)).expect("an answer"), 1, "held again");
-}
-
-#[test]
-fn weft_top_ends_when_its_terminal_is_closed() {
-    let place = Place::new();
-    let (_up, nodes) = place.up_calm(2);
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = openpt(flags).expect("a terminal");
-    grantpt(&master).and_then(|()| unlockpt(&master)).expect("it can be opened");
-    let name = ptsname(&master, Vec::new()).expect("it has a name");
-    let open = || {
-        let path = OsStr::from_bytes(name.to_bytes());
-        File::options().read(true).write(true).open(path).expect("it can be opened")
-    };
-    let top = place.start_changed("top --name t", "", |it| it.stdin(open()).stdout(open()));
-    let mut master = File::from(master);
-    assert!(master.read(&mut [0; 64]).expect("it draws") > 0);
-    drop(master);
-    let said = top.wait();
-    assert!(said.status != Some(0) && said.err.contains("terminal"), "{}", said.err);
-    nodes.assert_unharmed();
 }

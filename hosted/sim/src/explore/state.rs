@@ -570,15 +570,19 @@ impl<P: Protocol> State<P> {
         };
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
         action(&self.protocol, node.change(), &mut seat);
-        let records = seat.records;
+        let (records, exits) = (seat.records, seat.exits);
         self.nodes[peer.index()] = Some(node);
         self.judge_all(peer, records);
+        if exits {
+            self.die(peer);
+        }
     }
 
     fn seat<'a>(world: &'a mut World, orders: &'a mut u32, peer: Peer) -> Seat<'a, P::Event> {
         let (now, incarnation) = (Instant(world.clock(peer)), world.incarnation(peer));
         let fabric = SimFabric::new(world, peer);
-        Seat { fabric, now, incarnation, orders, draws: None, records: Vec::new() }
+        let (draws, records) = (None, Vec::new());
+        Seat { fabric, now, incarnation, orders, draws, records, exits: false }
     }
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {

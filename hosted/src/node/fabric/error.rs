@@ -39,8 +39,8 @@ impl Explain for VerbsError {
     fn cure(&self) -> String {
         match self {
             Self::NotBuilt => {
-                "build it with `cargo build --release --features verbs`, which takes cmake, a C \
-                 compiler and libclang; on one host `--fabric shm` needs none of this"
+                "build it with `cargo build --release --features verbs`; on one host \
+                 `--fabric shm` needs none of this"
                     .to_owned()
             }
             Self::Driver(error) => error.cure().to_owned(),

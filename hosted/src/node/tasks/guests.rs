@@ -174,7 +174,7 @@ impl Guests {
         task.check_alone().map_err(|error| malformed(error.to_string()))?;
         let no_mark = || malformed("the mark is none".to_owned());
         let remains = Remains::of_mark(mark).ok_or_else(no_mark)?;
-        let (record, process) = (Record::new(&task), Process::None);
+        let (record, process) = (Record::new(&task, 0), Process::None);
         let mut guest = Guest { name, client, record, remains, process, order: None, runs: 0 };
         guest.act(Due::Start, now_ns);
         self.guests.push(guest);

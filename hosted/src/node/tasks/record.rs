@@ -12,11 +12,13 @@
 //! A decider: time and events come in, actions on the process come out. The first failure in the
 //! window is answered by a start at once, later ones by a start after a pause
 //! ([`Intensity::pause_ns`]). A reported error counts as a failure, since it goes to the manager,
-//! which has the task restarted (G-27): one too many isolates it here. Where a recovery script
+//! which has the task restarted (G-27): one too many isolates it here. There may be no manager, and
+//! its order may be lost: the node does it then. Where a recovery script
 //! declares the task, a failure starts nothing: the script's order does, and restarts by order
 //! count (RL-5).
 
 mod redeclare;
+mod reported;
 
 use std::collections::VecDeque;
 
@@ -28,7 +30,7 @@ use super::left::{Declared, Left, count};
 use super::note::{Past, Standing};
 use super::owed::Fresh;
 use crate::cluster::Task;
-use crate::node::control::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
+use crate::node::control::{TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
 use crate::node::intensity::Intensity;
 use crate::node::link::{GuardAction, OrderNumber, ScriptOrder, TaskChange};
 
@@ -63,6 +65,9 @@ pub(super) struct Record {
     silent_at_ns: Option<u64>,
     /// When the pause before its next start is over.
     start_at_ns: Option<u64>,
+    /// For how long a reported error waits for the manager, and until when one does.
+    answer_ns: u64,
+    unanswered_at_ns: Option<u64>,
     started_at_ns: u64,
     /// Errors that were noted since the last `take_errors`.
     fresh: Vec<Fresh>,
@@ -86,7 +91,9 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(task: &Task) -> Self {
+    /// A task that waits for its start. An error that it reports waits for the manager's order for
+    /// at most `answer_ms`.
+    pub(super) fn new(task: &Task, answer_ms: u64) -> Self {
         Self {
             state: TaskState::Waiting,
             after: After::Stay,
@@ -97,6 +104,8 @@ impl Record {
             beat_ns: task.beat_ms.map(|beat_ms| beat_ms.saturating_mul(1_000_000)),
             silent_at_ns: None,
             start_at_ns: None,
+            answer_ns: answer_ms.saturating_mul(1_000_000),
+            unanswered_at_ns: None,
             started_at_ns: 0,
             fresh: Vec::new(),
             unrecorded: 0,
@@ -210,7 +219,7 @@ impl Record {
     pub(super) fn handle_started(&mut self, now_ns: u64) {
         self.state = TaskState::Running;
         self.started_at_ns = now_ns;
-        self.start_at_ns = None;
+        (self.start_at_ns, self.unanswered_at_ns) = (None, None);
         self.phase = 0;
         if let Some(left) = &mut self.left {
             left.has_restarted = left.has_started;
@@ -276,23 +285,6 @@ impl Record {
         Ok(())
     }
 
-    /// Handles an error that it, or a client on its behalf, has reported.
-    pub(super) fn handle_report(&mut self, now_ns: u64, error: u16) -> (Due, ReportEffect) {
-        self.note(now_ns, TaskFault::Reported { error });
-        if self.left.is_some() {
-            return (Due::Nothing, ReportEffect::ToScript);
-        }
-        if self.state != TaskState::Running || self.after == After::Start {
-            return (Due::Nothing, ReportEffect::Noted);
-        }
-        if !self.intensity.allows(now_ns) {
-            self.verdict = true;
-            return (self.end_as(TaskState::Isolated), ReportEffect::Isolated);
-        }
-        let (restarts, left) = (self.restarts, self.intensity.left());
-        (Due::Nothing, ReportEffect::Restart { restarts, left })
-    }
-
     /// Records a fault that a recovery script answers.
     pub(super) fn handle_fault(&mut self, now_ns: u64, fault: TaskFault) {
         self.note(now_ns, fault);
@@ -307,12 +299,16 @@ impl Record {
     /// When its next beat is overdue, or a pause is over.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let answer = self.left.as_ref().and_then(Left::next_deadline_ns);
-        self.silent_at_ns.into_iter().chain(self.start_at_ns).chain(answer).min()
+        let own = [self.silent_at_ns, self.start_at_ns, self.unanswered_at_ns];
+        own.into_iter().flatten().chain(answer).min()
     }
 
     pub(super) fn handle_time(&mut self, now_ns: u64) -> Due {
         if self.start_at_ns.take_if(|at| now_ns >= *at).is_some() {
             return Due::Start;
+        }
+        if self.unanswered_at_ns.take_if(|at| now_ns >= *at).is_some() {
+            return self.handle_restart();
         }
         let recorded = self.recorded();
         if let Some(left) = self.left.as_mut()
@@ -375,17 +371,6 @@ impl Record {
     /// Its node is released.
     pub(super) fn handle_release(&mut self) -> Due {
         if std::mem::take(&mut self.held) { self.start_soon() } else { Due::Nothing }
-    }
-
-    /// The manager has it restarted for the errors that were reported, which have been counted. If
-    /// it was started again since, that was before the manager's order arrived, which has no
-    /// effect.
-    pub(super) fn handle_restart(&mut self) -> Due {
-        if !self.has_erred_since_start() || self.after == After::Start {
-            return Due::Nothing;
-        }
-        self.restarts += 1;
-        self.handle_order(TaskOrder::Restart).0
     }
 
     /// Handles the order of a recovery script: it is obeyed at most once (RL-3), and a restart too
@@ -470,12 +455,6 @@ impl Record {
         std::mem::take(&mut self.verdict)
     }
 
-    /// Whether the running process has had an error.
-    fn has_erred_since_start(&self) -> bool {
-        let last = self.last.back().map(|(at_ns, _)| *at_ns);
-        self.state == TaskState::Running && last.is_some_and(|at_ns| at_ns > self.started_at_ns)
-    }
-
     /// How many of its errors the database has, or gets.
     const fn recorded(&self) -> u64 {
         self.errors - self.unrecorded
@@ -540,7 +519,7 @@ impl Record {
 
     fn end_as(&mut self, state: TaskState) -> Due {
         self.state = state;
-        (self.silent_at_ns, self.start_at_ns) = (None, None);
+        (self.silent_at_ns, self.start_at_ns, self.unanswered_at_ns) = (None, None, None);
         Due::Kill
     }
 

@@ -5,6 +5,7 @@ use weft_core::recovery::Fallback;
 use weft_core::time::Duration;
 
 use crate::cluster::Restart;
+use crate::node::control::ReportEffect;
 
 const SECOND: u64 = 1_000_000_000;
 /// Three seconds for an order, or else a restart.
@@ -15,6 +16,7 @@ const DECLARED: Declared = Declared {
     },
     beat_ns: None,
 };
+const ANSWER_MS: u64 = 3_000;
 const FAILED: TaskFault = TaskFault::Exited { status: 3 };
 
 /// A task that runs, may be restarted once in ten seconds, and must beat every second.
@@ -22,7 +24,7 @@ fn running() -> Record {
     let restart = Restart { max: 1, within_s: 10 };
     let name = "worker".parse().unwrap();
     let task = Task { restart, beat_ms: Some(1000), ..Task::new(name, "worker".to_owned()) };
-    let mut record = Record::new(&task);
+    let mut record = Record::new(&task, ANSWER_MS);
     record.handle_started(0);
     record
 }
@@ -31,7 +33,7 @@ fn running() -> Record {
 fn left_to_a_script() -> Record {
     let restart = Restart { max: 1, within_s: 10 };
     let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
-    let mut record = Record::new(&task);
+    let mut record = Record::new(&task, ANSWER_MS);
     record.leave(DECLARED);
     record.handle_started(0);
     record
@@ -147,7 +149,7 @@ fn one_that_fails_too_often_is_isolated() {
 fn one_that_fails_again_waits_before_it_is_started() {
     let restart = Restart { max: 2, within_s: 4 };
     let task = Task { restart, ..Task::new("worker".parse().unwrap(), "worker".to_owned()) };
-    let mut record = Record::new(&task);
+    let mut record = Record::new(&task, ANSWER_MS);
     assert_eq!(record.state(), TaskState::Waiting);
     record.handle_started(0);
     assert_eq!(record.handle_ended(1, Some(FAILED)), Due::Start);
@@ -221,6 +223,42 @@ fn a_report_counts_as_a_failure_and_the_manager_restarts() {
 }
 
 #[test]
+fn g27_a_node_restarts_what_has_reported_an_error_when_no_manager_orders_it() {
+    let mut record = running();
+    record.beat_ns = None;
+    record.handle_started(0);
+    record.handle_report(1, 7);
+    let over = 1 + ANSWER_MS * 1_000_000;
+    assert_eq!(record.next_deadline_ns(), Some(over));
+    assert_eq!(record.handle_time(over - 1), Due::Nothing);
+    assert_eq!(record.handle_time(over), Due::Kill);
+    assert_eq!(record.handle_restart(), Due::Nothing, "the order comes too late");
+    assert_eq!(record.handle_ended(over + 1, Some(FAILED)), Due::Start);
+    record.handle_started(over + 2);
+    assert_eq!((record.restarts(), record.next_deadline_ns()), (1, None));
+}
+
+#[test]
+fn g27_an_order_in_time_ends_the_wait_for_it() {
+    let ended: [fn(&mut Record) -> Due; 3] = [
+        Record::handle_restart,
+        |record| record.handle_order(TaskOrder::Restart).0,
+        |record| record.handle_order(TaskOrder::Stop).0,
+    ];
+    for order in ended {
+        let mut record = running();
+        record.handle_report(1, 7);
+        assert_eq!(order(&mut record), Due::Kill);
+        if record.handle_ended(2, Some(FAILED)) == Due::Start {
+            record.handle_started(3);
+        }
+        record.silent_at_ns = None;
+        assert_eq!(record.next_deadline_ns(), None);
+        assert_eq!(record.handle_time(u64::MAX), Due::Nothing);
+    }
+}
+
+#[test]
 fn reports_of_one_that_does_not_run_are_only_noted() {
     let mut record = running();
     record.handle_order(TaskOrder::Stop);
@@ -236,7 +274,7 @@ fn reports_of_one_that_does_not_run_are_only_noted() {
 /// The same task at the next boot of its node.
 fn next(record: &Record) -> Record {
     let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
-    let mut next = Record::new(&task);
+    let mut next = Record::new(&task, ANSWER_MS);
     next.go_on(record.past());
     assert_eq!((next.errors(), next.restarts()), (record.errors(), record.restarts()));
     assert_eq!(next.last_errors(9), record.last_errors(9));
@@ -264,7 +302,7 @@ fn what_was_stopped_isolated_or_finished_is_so_in_the_next_life() {
 fn what_others_know_of_it_is_learnt_once_and_no_order_is_overruled() {
     let task = Task::new("worker".parse().unwrap(), "worker".to_owned());
     let asked = || {
-        let mut record = Record::new(&task);
+        let mut record = Record::new(&task, ANSWER_MS);
         record.ask();
         record
     };
