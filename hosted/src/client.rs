@@ -374,7 +374,7 @@ impl Client {
         }
     }
 
-    /// Has the node, which is the manager, isolate or release another.
+    /// Has the node, which is the manager, isolate or release another, or hand over to it.
     ///
     /// # Errors
     /// [`ClientError`].

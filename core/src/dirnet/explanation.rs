@@ -53,6 +53,8 @@ pub enum Rule {
     OwnTerm,
     /// A joiner knew a higher term: the manager claims one above it.
     Outbid,
+    /// The manager has handed over to this node, by order of an operator.
+    HandOver,
     /// More restarts than the intensity allows.
     Intensity,
     /// An operator's order.
@@ -81,6 +83,7 @@ impl Rule {
             Self::Removed => "removed",
             Self::OwnTerm => "own-term",
             Self::Outbid => "outbid",
+            Self::HandOver => "handover",
             Self::Intensity => "intensity",
             Self::Operator => "operator",
             Self::Script => "script",

@@ -99,6 +99,7 @@ mod kind {
     pub(super) const VOTE: u8 = 21;
     pub(super) const OUTCOME: u8 = 22;
     pub(super) const VOTED: u8 = 23;
+    pub(super) const HANDOVER: u8 = 24;
 }
 
 /// What follows the header: a number, a subject, and up to ten words.
@@ -176,6 +177,9 @@ impl Body {
                 Self::new(kind, NO_NODE, &vote.words())
             }
             M::Outbid { term } => Self::new(kind::OUTBID, term.claimant, &[term.epoch]),
+            M::HandOver { incarnation: ComponentIncarnation { boot, generation }, echo } => {
+                Self::new(kind::HANDOVER, NO_NODE, &[boot.0, generation, echo])
+            }
         }
     }
 
@@ -222,6 +226,7 @@ impl Body {
             kind::OUTCOME => (vote(VoteMessage::outcome, w)?, VOTE_WORDS),
             kind::VOTED => (vote(VoteMessage::voted, w)?, VOTE_WORDS),
             kind::OUTBID => (M::Outbid { term: Term { epoch: w[0], claimant: node } }, 1),
+            kind::HANDOVER => (M::HandOver { incarnation, echo: w[2] }, 3),
             kind => return Err(FrameError::Kind(kind)),
         };
         let has_no_subject = matches!(
@@ -236,6 +241,7 @@ impl Body {
                 | M::Alive { .. }
                 | M::Guard { .. }
                 | M::Vote(_)
+                | M::HandOver { .. }
         );
         let end = if message.has_room_for_view() { BEFORE_VIEW } else { WORDS };
         let is_clean = w[used..end].iter().all(|word| *word == 0);

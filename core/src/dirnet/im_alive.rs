@@ -180,6 +180,7 @@ impl ImAliveTask {
             | Message::ReplyDb(_)
             | Message::NothingNewer { .. }
             | Message::Outbid { .. }
+            | Message::HandOver { .. }
             | Message::Fenced { .. }
             | Message::Witness { .. }
             | Message::Testimony { .. }

@@ -315,6 +315,13 @@ pub enum Message {
         /// The higher term.
         term: Term,
     },
+    /// The manager hands over: the receiver claims the next term.
+    HandOver {
+        /// The receiver's incarnation.
+        incarnation: ComponentIncarnation,
+        /// The number of the receiver's last heartbeat that the manager has heard.
+        echo: u32,
+    },
 }
 
 impl Message {
@@ -349,6 +356,7 @@ impl Message {
             Self::Vote(VoteMessage::Outcome(_)) => "OUTCOME",
             Self::Vote(VoteMessage::Voted { .. }) => "VOTED",
             Self::Outbid { .. } => "OUTBID",
+            Self::HandOver { .. } => "HANDOVER",
         }
     }
 }

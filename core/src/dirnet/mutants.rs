@@ -160,5 +160,8 @@ mutants! {
     VIEWS_PRECEDE_FENCES = "views-precede-fences", "M-6: what a view removes is fenced before";
     RELEASES_FENCE_NOTHING = "releases-fence-nothing", "M-6: a release may be the first news of it";
     OLD_VIEWS_ARE_SHOWN = "old-views-are-shown", "M-6: no view follows one of a later term";
+    HANDED_OVER_TERMS_GO_ON = "handed-over-terms-go-on", "X-17: who takes over claims a term";
+    ANY_NODE_HANDS_OVER = "any-node-hands-over", "X-17: the manager of the term hands over";
+    LATE_HANDOVERS_COUNT = "late-handovers-count", "X-17: a handover that took long is over";
     RELEASED_ARE_COUNTED = "released-are-counted", "X-6: who is released starts over";
 }

@@ -56,7 +56,7 @@ rejects! {
     BadSubject = "bad-subject",
     /// There is no such task.
     NoSuchTask = "no-such-task",
-    /// An answer to a question that is no longer open.
+    /// An answer to a question that is no longer open, or an order that took too long.
     Late = "late",
     /// A change of the database that was applied before.
     Repeated = "repeated",

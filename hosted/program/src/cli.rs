@@ -22,6 +22,7 @@ mod failure;
 mod get;
 mod group;
 mod guard;
+mod handover;
 mod host_list;
 mod inject;
 mod isolate;
@@ -116,6 +117,8 @@ enum Command {
     Isolate(isolate::Arguments),
     /// Admit an isolated node again.
     Release(isolate::Arguments),
+    /// Make another node the manager, in order: no node is restarted.
+    Handover(handover::Arguments),
     /// Report an error, or the progress, of one of a node's tasks.
     Report(report::Arguments),
     /// Vote for a task that is a version of an N-version task.
@@ -210,6 +213,7 @@ fn dispatch(command: Command, output: Output) -> Result<ExitCode, Failure> {
         Command::Inject(arguments) => inject::run(&arguments, output),
         Command::Isolate(arguments) => isolate::isolate(&arguments, output),
         Command::Release(arguments) => isolate::release(&arguments, output),
+        Command::Handover(arguments) => handover::run(&arguments, output),
         Command::Report(arguments) => report::run(&arguments, output),
         Command::Vote(arguments) => vote::run(&arguments, output),
         Command::Task(arguments) => task::run(&arguments, output),

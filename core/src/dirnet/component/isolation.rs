@@ -257,7 +257,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         }
     }
 
-    fn check_order(&self, node: Rank) -> Result<(), Reject> {
+    /// Whether this manager may carry out an operator's order about `node`.
+    pub(super) fn check_order(&self, node: Rank) -> Result<(), Reject> {
         let is_known = self.db.standing(node).is_known();
         match self.state {
             State::Manager if self.config.others().contains(node) && is_known => Ok(()),

@@ -12,6 +12,7 @@
 //! | `manager` | verdicts, fences, resets, admissions, recovery |
 //! | `isolation` | isolations and releases, which hold in any term |
 //! | `backup` | loss of the manager: succession, claims, adoption |
+//! | `handover` | the manager makes another node the manager |
 //! | `join` | WITM, NMI and the start |
 //! | `witness` | the second observer |
 //! | `echo` | which members show that they hear this node, and which are known to be down |
@@ -25,6 +26,7 @@ mod accept;
 mod backup;
 mod clock;
 mod echo;
+mod handover;
 mod isolation;
 mod join;
 mod manager;
@@ -146,6 +148,8 @@ pub struct Component<const NODES: usize, const TASKS: usize> {
     progress: Progress,
     sequence: u32,
     beats: u32,
+    /// The last heartbeat before this node last stood still.
+    beats_before_lag: u32,
     /// The receivers to which the last heartbeat is still to be handed out.
     owed: Members,
     round: u32,
@@ -193,6 +197,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             progress: Progress { generation: incarnation.generation, ..Progress::default() },
             sequence: BEFORE_FIRST,
             beats: BEFORE_FIRST,
+            beats_before_lag: BEFORE_FIRST,
             owed: Members::NONE,
             round: BEFORE_FIRST,
             health: Health::new(now),
@@ -383,6 +388,7 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         let tolerated = self.timing().send;
         if let Some(lag) = self.health.look(now, due, tolerated) {
             self.extend(lag);
+            self.beats_before_lag = self.beats;
             self.tell(News::Lagged(lag));
         }
     }
@@ -466,6 +472,9 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             }
             Message::Alive { round } => self.handle_alive(from, frame.seat, round),
             Message::Outbid { term } => self.handle_outbid(now, term),
+            Message::HandOver { incarnation, echo } => {
+                self.handle_hand_over(now, frame, incarnation, echo)
+            }
             Message::Guard { task, action, order } => self.handle_guard(frame, task, action, order),
             Message::Vote(message) => self.handle_vote(frame, message),
             Message::Span { node, incarnation } => self.pass_on_span(from, node, incarnation),

@@ -102,6 +102,8 @@ fn message() -> impl Strategy<Value = Message> {
         rank().prop_map(|node| M::NothingNewer { node }),
         (any::<u32>(), rank())
             .prop_map(|(epoch, claimant)| M::Outbid { term: Term { epoch, claimant } }),
+        (incarnation(), any::<u32>())
+            .prop_map(|(incarnation, echo)| M::HandOver { incarnation, echo }),
         (rank(), any::<u32>(), rank(), incarnation()).prop_map(|(node, boot, by, incarnation)| {
             M::Fenced { node, boot: Incarnation(boot), by, incarnation }
         }),

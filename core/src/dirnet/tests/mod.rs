@@ -2,6 +2,7 @@
 
 mod cut;
 mod detect;
+mod handover;
 mod heard;
 mod heirs;
 mod isolation;

@@ -7,8 +7,8 @@ use std::vec::Vec;
 use std::{eprintln, println};
 
 use super::{
-    cut, detect, heard, heirs, isolation, join, limits, refuse, restore, rivals, stale, succeed,
-    supervisor, views, witness,
+    cut, detect, handover, heard, heirs, isolation, join, limits, refuse, restore, rivals, stale,
+    succeed, supervisor, views, witness,
 };
 use crate::dirnet::MUTANTS;
 use crate::dirnet::im_alive::tests as im_alive;
@@ -243,6 +243,12 @@ scenarios! {
         m6_a_view_whose_announcement_is_lost_is_shown_later
         m6_a_member_that_hears_no_manager_keeps_its_view_and_says_so
         m6_halves_of_a_partition_give_no_number_twice;
+    handover:
+        x17_the_next_one_claims_and_the_manager_is_a_backup_in_place
+        x17_a_handover_that_is_lost_changes_nothing_and_may_be_repeated
+        x17_only_the_manager_of_the_term_hands_over
+        x17_a_handover_of_an_earlier_term_does_nothing
+        x17_a_handover_that_took_long_does_nothing;
     im_alive:
         g6_only_its_own_component_rouses_it
         d56_the_alarm_tells_a_hang_from_stopped_timers

@@ -14,7 +14,7 @@ use weft::explain::Code;
 use weft::node::control::{DirNetStatus, NodeOrder, NodeState, Refused};
 
 /// How often to look for a manager, and for the outcome of an order.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of both.
 #[derive(Debug, Args)]
@@ -32,10 +32,11 @@ pub(super) struct Arguments {
 
 /// Has the manager isolate a node; waits until every node that answers has learned of it.
 pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let order = Order::new(arguments)?;
-    let node = order.node;
-    let Given { manager, was_isolated } = order.give(NodeOrder::Isolate)?;
-    order.await_all(manager, "isolated", |standing| standing.isolated.contains(&node))?;
+    let node = arguments.node;
+    let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
+    let Given { manager, was_isolated } = order.give(node, NodeOrder::Isolate)?;
+    let done = obeyed(node, "isolated", manager);
+    order.await_all(Some(node), &done, |standing| standing.isolated.contains(&node))?;
     let object = json!({
         "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_isolated
     });
@@ -47,13 +48,13 @@ pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failu
 
 /// Has the manager release a node; waits until it runs again.
 pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let order = Order::new(arguments)?;
-    let node = order.node;
-    let Given { manager, .. } = order.give(NodeOrder::Release)?;
-    order.await_all(manager, "released", |standing| !standing.removed.contains(&node))?;
+    let node = arguments.node;
+    let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
+    let Given { manager, .. } = order.give(node, NodeOrder::Release)?;
+    let done = obeyed(node, "released", manager);
+    order.await_all(Some(node), &done, |standing| !standing.removed.contains(&node))?;
     let returned = order.running.await_return(node, 0, 1, order.deadline.remaining());
-    let returned =
-        returned.map_err(|failure| failure.behind(&obeyed(node, "released", manager)))?;
+    let returned = returned.map_err(|failure| failure.behind(&done))?;
     let incarnation = returned.incarnation;
     let object = json!({ "ok": true, "node": node, "isolated": false, "incarnation": incarnation });
     output.finish(&object, &format!("node {node}: released; incarnation {incarnation} runs\n"));
@@ -73,54 +74,59 @@ struct Given {
     was_isolated: bool,
 }
 
-/// An order in progress.
-struct Order {
-    running: Running,
-    node: u16,
+/// An order to the manager in progress.
+pub(super) struct Order {
+    pub(super) running: Running,
     /// How long it may take, in seconds.
-    waited: f64,
-    deadline: Deadline,
+    pub(super) waited: f64,
+    pub(super) deadline: Deadline,
 }
 
 impl Order {
-    fn new(arguments: &Arguments) -> Result<Self, Failure> {
-        let deadline = Deadline::after(seconds("--wait", arguments.wait)?);
-        let running = arguments.cluster.find()?;
-        let node = arguments.node;
+    /// An order about `node`, if one is named.
+    pub(super) fn new(
+        cluster: &ClusterChoice,
+        waited: f64,
+        node: Option<u16>,
+    ) -> Result<Self, Failure> {
+        let deadline = Deadline::after(seconds("--wait", waited)?);
+        let running = cluster.find()?;
         // A node that does not exist is refused as everywhere.
-        if usize::from(node) >= running.cluster.nodes {
+        if let Some(node) = node
+            && usize::from(node) >= running.cluster.nodes
+        {
             running.connect(node).map(drop)?;
         }
-        Ok(Self { running, node, waited: arguments.wait, deadline })
+        Ok(Self { running, waited, deadline })
     }
 
     /// The DIR net status of a node's component, if it answers.
-    fn standing(&self, rank: u16) -> Option<DirNetStatus> {
+    pub(super) fn standing(&self, rank: u16) -> Option<DirNetStatus> {
         self.running.connect_now(rank).ok()?.status().ok()?.dirnet
     }
 
     /// Gives the order to the manager. If the manager is lost or deposed meanwhile, looks for the
     /// next one.
-    fn give(&self, order: NodeOrder) -> Result<Given, Failure> {
+    fn give(&self, node: u16, order: NodeOrder) -> Result<Given, Failure> {
         self.check_governable()?;
         let mut is_known = false;
         loop {
             let (manager, standing) = self.manager()?;
-            if order == NodeOrder::Isolate && manager == self.node {
-                return Err(self.not_itself(&standing));
+            if order == NodeOrder::Isolate && manager == node {
+                return Err(self.not_itself(node, &standing));
             }
-            let was_isolated = standing.isolated.contains(&self.node);
+            let was_isolated = standing.isolated.contains(&node);
             if order == NodeOrder::Release && !was_isolated {
                 if is_known {
                     // The manager that was lost had done it.
                     return Ok(Given { manager, was_isolated: true });
                 }
                 // A manager that has just taken over learns of isolations from the others.
-                if self.is_isolated_for_any() && !self.deadline.has_passed() {
+                if self.is_isolated_for_any(node) && !self.deadline.has_passed() {
                     std::thread::park_timeout(LOOK_EVERY);
                     continue;
                 }
-                let cause = format!("node {} is not isolated", self.node);
+                let cause = format!("node {node} is not isolated");
                 return Err(Failure::of(
                     Code::Standing,
                     cause,
@@ -129,7 +135,7 @@ impl Order {
             }
             is_known |= was_isolated;
             let client = self.running.connect_now(manager);
-            match client.and_then(|mut client| client.order_node(self.node, order)) {
+            match client.and_then(|mut client| client.order_node(node, order)) {
                 Ok(()) => return Ok(Given { manager, was_isolated }),
                 Err(error) if is_passing(&error) && !self.deadline.has_passed() => {
                     std::thread::park_timeout(LOOK_EVERY);
@@ -140,13 +146,13 @@ impl Order {
     }
 
     /// Whether a node that answers holds the node for isolated.
-    fn is_isolated_for_any(&self) -> bool {
+    fn is_isolated_for_any(&self, node: u16) -> bool {
         let mut standings = self.running.ranks().filter_map(|rank| self.standing(rank));
-        standings.any(|standing| standing.isolated.contains(&self.node))
+        standings.any(|standing| standing.isolated.contains(&node))
     }
 
     /// The node that says it is the manager, and its status.
-    fn manager(&self) -> Result<(u16, DirNetStatus), Failure> {
+    pub(super) fn manager(&self) -> Result<(u16, DirNetStatus), Failure> {
         let managing = |rank| {
             let standing = self.standing(rank).filter(|standing| standing.role == "manager");
             standing.map(|standing| (rank, standing))
@@ -162,17 +168,28 @@ impl Order {
         self.wait(failed, || self.running.ranks().find_map(managing))
     }
 
+    /// The next backup in turn after node `manager`, whose status this is.
+    pub(super) fn backup_after(&self, manager: u16, standing: &DirNetStatus) -> Option<u16> {
+        let is_backup = |rank: &u16| {
+            let is_heard = !standing.suspects.contains(rank) && !standing.removed.contains(rank);
+            is_heard && self.standing(*rank).is_some_and(|it| it.role == "backup")
+        };
+        let turns = self.running.ranks().filter(|rank| *rank > manager);
+        turns.chain(self.running.ranks().filter(|rank| *rank < manager)).find(is_backup)
+    }
+
     /// The error where the node is the manager: another has to succeed it first, if there is one.
-    fn not_itself(&self, standing: &DirNetStatus) -> Failure {
-        let node = self.node;
+    fn not_itself(&self, node: u16, standing: &DirNetStatus) -> Failure {
         let cause = format!("node {node} is the manager, and a manager does not isolate itself");
-        let is_backup = |rank: &u16| self.standing(*rank).is_some_and(|it| it.role == "backup");
-        if self.running.ranks().any(|rank| rank != node && is_backup(&rank)) {
-            let cure = format!(
-                "have another node take over with `weft inject kill {node}`, then try again"
-            );
+        if self.backup_after(node, standing).is_some() {
+            let cure = "make another node the manager with `weft handover`, then try again";
             return Failure::of(Code::Standing, cause, cure);
         }
+        Self::no_backup(&cause, standing)
+    }
+
+    /// The error where the manager, whose status this is, needs a backup and has none.
+    pub(super) fn no_backup(cause: &str, standing: &DirNetStatus) -> Failure {
         let cause = format!("{cause}, and no other node could take over now");
         let cure = match &standing.isolated[..] {
             [] => "wait until another manager or backup runs, or start one".to_owned(),
@@ -182,7 +199,7 @@ impl Order {
     }
 
     /// Whether there is a node that can be manager, now or soon; without one nothing is decided.
-    fn check_governable(&self) -> Result<(), Failure> {
+    pub(super) fn check_governable(&self) -> Result<(), Failure> {
         let state = |rank| self.running.connect_now(rank).ok()?.status().ok().map(|it| it.state);
         let states = self.running.ranks().map(|rank| (rank, state(rank)));
         let (mut idle, mut may_return) = (Vec::new(), false);
@@ -215,18 +232,18 @@ impl Order {
         Err(Failure::of(Code::Standing, cause, cure))
     }
 
-    /// Waits until every other node that answers stands so.
-    fn await_all(
+    /// Waits until every node that answers, but `except`, stands so; `done` says what was done.
+    pub(super) fn await_all(
         &self,
-        manager: u16,
+        except: Option<u16>,
         done: &str,
         is_so: impl Fn(&DirNetStatus) -> bool,
     ) -> Result<(), Failure> {
-        let others = || self.running.ranks().filter(|rank| *rank != self.node);
+        let others = || self.running.ranks().filter(|rank| Some(*rank) != except);
         let failed = || {
             let cause = "some nodes have not learned of it yet";
             let cure = "check `weft status` again, or raise `--wait`";
-            Failure::of(Code::Timeout, cause, cure).behind(&obeyed(self.node, done, manager))
+            Failure::of(Code::Timeout, cause, cure).behind(done)
         };
         self.wait(failed, || {
             let mut standings = others().filter_map(|rank| self.standing(rank));
@@ -234,7 +251,7 @@ impl Order {
         })
     }
 
-    fn wait<T>(
+    pub(super) fn wait<T>(
         &self,
         failed: impl Fn() -> Failure,
         mut look: impl FnMut() -> Option<T>,
@@ -252,7 +269,7 @@ impl Order {
 }
 
 /// Whether another manager, or the next component of this one, may do what was not done.
-fn is_passing(error: &ClientError) -> bool {
+pub(super) fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } => true,
         ClientError::Refused { reason, .. } => {

@@ -58,6 +58,7 @@ mod evidence;
 mod faults;
 mod group;
 mod guard;
+mod handover;
 mod hooks;
 mod hosts;
 mod hung;

@@ -21,7 +21,8 @@ fn every_fault_and_every_order_of_the_readme_is_carried_out() {
         let fault = words.next().unwrap_or_default();
         let line = line.strip_prefix("weft ").expect("it begins so");
         match (order, fault) {
-            ("inject", "kill" | "hang" | "silence" | "node") | ("isolate" | "release", _) => {
+            ("inject", "kill" | "hang" | "silence" | "node")
+            | ("isolate" | "release" | "handover", _) => {
                 // A machine that has much else to do takes its time.
                 place.weft(&format!("{line} --wait 60")).done();
                 done.push(fault);

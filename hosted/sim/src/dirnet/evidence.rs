@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use weft_core::dirnet::{
-    Explanation, Frame, Message, Question, Reject, Rule, Seen, Timing, Verdict,
+    Explanation, Frame, Members, Message, Question, Reject, Rule, Seen, Term, Timing, Verdict,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
@@ -32,13 +32,19 @@ pub(super) struct Witnessed {
     took_over: BTreeMap<Rank, u64>,
     /// The last boot of each node that was ordered to be reset.
     reset_up_to: BTreeMap<Rank, Incarnation>,
+    /// When each node was last handed over to, by the term that it claims then.
+    handed_over: BTreeMap<(Rank, Option<Term>), u64>,
     /// How often each node was removed, or reset once more in the same boot.
     resets: BTreeMap<Rank, u16>,
 }
 
 impl Witnessed {
-    /// A node sends `frame`.
-    pub(super) fn handle_sent(&mut self, now: Instant, frame: &Frame) {
+    /// A node sends `frame` to a component of these.
+    pub(super) fn handle_sent(&mut self, now: Instant, to: Members, frame: &Frame) {
+        if let Message::HandOver { .. } = frame.message {
+            let next = |to| (to, frame.term.claimed_by(to));
+            self.handed_over.extend(to.iter().map(|to| (next(to), now.0)));
+        }
         if let Message::Witness { question: Question { node, asker, round }, .. } = frame.message
             && asker == frame.sender
         {
@@ -83,7 +89,8 @@ impl Witnessed {
         let what = match why.verdict {
             Verdict::TookOver => {
                 self.took_over.insert(why.observer, decided);
-                None
+                let is_ordered = why.rule == Rule::HandOver;
+                is_ordered.then(|| self.judge_handover(why, fresh)).flatten()
             }
             Verdict::AgentDown | Verdict::NodeDown => {
                 let takes_over = self.took_over.get(&why.observer) == Some(&decided);
@@ -114,6 +121,15 @@ impl Witnessed {
     fn judge_intensity(&self, node: Rank) -> Option<String> {
         let resets = self.resets.get(&node).copied().unwrap_or_default();
         (resets < ENDS_MAX).then(|| format!("it was reset {resets} times"))
+    }
+
+    /// Who takes over by an order was given it lately, in the term before.
+    fn judge_handover(&self, why: &Explanation, fresh: u64) -> Option<String> {
+        match self.handed_over.get(&(why.observer, Some(why.term))) {
+            None => Some("no manager of the term before has handed over to it".into()),
+            Some(at) if at + fresh < why.decided.0 => Some("the order is old".into()),
+            Some(_) => None,
+        }
     }
 
     fn judge_alarm(&self, pair: Judged, why: &Explanation, fresh: u64) -> Option<String> {

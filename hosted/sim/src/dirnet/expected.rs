@@ -10,6 +10,7 @@ const CHECKED: &str = "a run begins with settings that have passed this check";
 const LOGS: &str = "no promise of a run is about what is logged";
 const PARTS: &str = "no promise of a run says which nodes may manage";
 const TASKS: &str = "no task of a run reports an error";
+const HONEST: &str = "no node of a run sends an order that is not its own";
 const REVIVED: &str =
     "what it leaves undone, the launcher or an operator does in the end, where no manager decides";
 const LATER: &str =
@@ -178,5 +179,8 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/views-precede-fences", 0, &["view-fence"]),
     scripted("dirnet/releases-fence-nothing", RARE),
     seen("dirnet/old-views-are-shown", 28, &["view-monotone"]),
+    seen("dirnet/handed-over-terms-go-on", 0, &["one-manager"]),
+    scripted("dirnet/any-node-hands-over", HONEST),
+    seen("dirnet/late-handovers-count", 0, &["explanation"]),
     scripted("dirnet/released-are-counted", REVIVED),
 ];

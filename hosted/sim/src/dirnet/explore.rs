@@ -7,6 +7,7 @@
 //!           ── the next deadline of any node comes, at which it does more than count and beat
 //!           ── a fence is carried out; a node that is ordered to reset restarts with its last term
 //!           ── the last heartbeat of any node to any other arrives
+//!           ── a manager is ordered to hand over
 //!           ── a component ends, and its node's I'm-Alive Task raises the alarm and repeats it
 //! ```
 //!
@@ -47,7 +48,7 @@ use crate::protocol::Violation;
 
 /// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
 /// third is that of the witness, or the turn of a candidate.
-const CLUSTERS: [(Begin, Budget); 11] = [
+const CLUSTERS: [(Begin, Budget); 13] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM }),
@@ -59,6 +60,8 @@ const CLUSTERS: [(Begin, Budget); 11] = [
     (Begin::Bereft(4), Budget { deadlines: 2, crashes: 0, ..FAULTY }),
     (Begin::Settled(2), Budget { deadlines: 3, crashes: 1, ends: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { deadlines: 1, crashes: 1, ends: 1, starts: 1, ..CALM }),
+    (Begin::Settled(3), Budget { handovers: 1, crashes: 1, ..FAULTY }),
+    (Begin::Settled(3), Budget { handovers: 2, deadlines: 1, crashes: 1, ..CALM }),
 ];
 
 /// Those with a recovery script: an error, and the manager fails at any point; an error, and a
@@ -84,8 +87,16 @@ const SCRIPTED: [(Begin, Budget); 4] = [
 ];
 
 /// Lanes neither lose nor duplicate, where such faults would lead to too many states.
-const CALM: Budget =
-    Budget { deadlines: 0, crashes: u32::MAX, losses: 0, repeats: 0, beats: 0, starts: 0, ends: 0 };
+const CALM: Budget = Budget {
+    deadlines: 0,
+    crashes: u32::MAX,
+    losses: 0,
+    repeats: 0,
+    beats: 0,
+    starts: 0,
+    ends: 0,
+    handovers: 0,
+};
 const FAULTY: Budget = Budget { losses: 1, repeats: 1, ..CALM };
 
 /// Asked for, and too many states for every run.
@@ -117,6 +128,8 @@ struct Budget {
     starts: u32,
     /// Components that end while their node, with its I'm-Alive Task, runs on.
     ends: u32,
+    /// Orders of an operator to a manager to hand over.
+    handovers: u32,
 }
 
 impl Budget {
@@ -175,6 +188,8 @@ enum Move {
     Fence(Rank, Rank),
     Reset(Rank),
     Beat(Lane),
+    /// An operator has the first node, which manages, hand over to the second.
+    HandOver(Rank, Rank),
     /// A task of the node reports an error.
     Error(Rank),
     /// The next deadline of the node's script member.
@@ -201,6 +216,7 @@ impl fmt::Display for Move {
             Self::Fence(at, node) => write!(f, "{at} fences {node}"),
             Self::Reset(node) => write!(f, "{node} is reset"),
             Self::Beat((from, to)) => write!(f, "{to} hears the heartbeat of {from}"),
+            Self::HandOver(node, to) => write!(f, "{node} hands over to {to}"),
             Self::Error(node) => write!(f, "the task of {node} reports an error"),
             Self::Tick(node) => write!(f, "the next deadline of the script at {node} comes"),
             Self::Carry(node) => write!(f, "{node} holds another script"),
@@ -269,6 +285,7 @@ fn name(begin: Begin, budget: Budget) -> String {
     name += &counted(budget.beats, "heartbeat", "heartbeats");
     name += &counted(budget.starts, "reset", "resets");
     name += &counted(budget.ends, "component ended", "components ended");
+    name += &counted(budget.handovers, "handover", "handovers");
     name
 }
 
@@ -455,6 +472,24 @@ mod tests {
             assert!(!reached(begun(count, 1)), "{count} nodes");
             assert!(reached(begun(count, deadlines)), "{count} nodes");
         }
+    }
+
+    /// In whatever order, the manager hands over to one after the other.
+    #[test]
+    fn x17_the_walk_meets_handovers() {
+        let mut open = vec![World::settled(3, Budget { handovers: 2, crashes: 0, ..CALM })];
+        let (mut most, mut ends) = (0, 0);
+        while let Some(world) = open.pop() {
+            most = most.max(world.reigns());
+            let next = world.successors();
+            ends += u32::from(next.is_empty());
+            assert!(!next.is_empty() || world.managers() == 1, "no frame is in flight");
+            for (_, mut next) in next {
+                world.check(&mut next).expect("it is kept");
+                open.push(next);
+            }
+        }
+        assert!(most == 3 && ends > 1, "{most} terms, {ends} ways");
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub enum Strike {
     Isolate(u16, u16),
     /// An operator has the node released.
     Release(u16),
+    /// An operator has the second node made the manager, by the next manager from the first.
+    HandOver(u16, u16),
 }
 
 /// The bit of the way from one node to another in a [`Strike::CutSet`].
@@ -94,6 +96,8 @@ pub(super) fn draw(
         Weather::Stalls => stalls(draws, nodes),
         Weather::Storm => storm(draws, orders, nodes),
     };
+    // Behind all others: what a seed had before, it still has.
+    strikes.extend(handovers(orders, nodes));
     // The sort is stable: damage comes before an end at the same time.
     strikes.sort_by_key(|(at, _)| *at);
     strikes
@@ -204,6 +208,20 @@ fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
         (at, if isolates { Strike::Isolate(by, node) } else { Strike::Release(node) })
     };
     (0..count).map(order).collect()
+}
+
+/// In some runs operators hand over, one time after the other or at once.
+fn handovers(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+    if !draws.chance(1, 8) {
+        return Vec::new();
+    }
+    let mut at = draws.below(STORM_MS);
+    let order = |_| {
+        at = (at + draws.pick(&[0, 30, 400, 3_000])) % STORM_MS;
+        let by = draws.below(u64::from(nodes)) as u16;
+        (at, Strike::HandOver(by, draws.below(u64::from(nodes)) as u16))
+    };
+    (0..4).map(order).collect()
 }
 
 /// In some runs a node that was just suspected fails again, and another is suspected meanwhile.

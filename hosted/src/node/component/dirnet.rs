@@ -340,6 +340,7 @@ impl DirNet {
         let done = match order {
             NodeOrder::Isolate => self.machine.isolate(Instant(now_ns), node),
             NodeOrder::Release => self.machine.release(Instant(now_ns), node),
+            NodeOrder::HandOver => self.machine.hand_over(Instant(now_ns), node),
         };
         self.drain(now_ns, ground)?;
         Ok(match done {

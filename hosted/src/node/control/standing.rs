@@ -15,6 +15,8 @@ pub enum NodeOrder {
     Isolate,
     /// Admit its later incarnations again.
     Release,
+    /// Make it the manager. The order may be lost, and may be repeated.
+    HandOver,
 }
 
 /// The state of a component in the DIR net.

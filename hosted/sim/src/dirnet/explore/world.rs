@@ -510,6 +510,7 @@ impl World {
         let alarms = alarms.map(|node| (Move::Alarm(*node), done(&|it| it.alarm(*node))));
         next.extend(fences.chain(resets).chain(beats).chain(ends).chain(alarms));
         next.extend(self.expiries());
+        next.extend(self.handovers());
         next.extend(self.script_moves());
         next
     }
@@ -521,6 +522,23 @@ impl World {
             let mut expired = self.clone();
             expired.left.deadlines -= 1;
             expired.expire(node).then_some((Move::Expire(node), expired))
+        })
+    }
+
+    /// The handovers that a manager may be ordered next, and the states that they lead to.
+    fn handovers(&self) -> impl Iterator<Item = (Move, Self)> {
+        let manages = |node: &Rank| {
+            let it = self.nodes[usize::from(node.0)].as_ref();
+            self.left.handovers > 0 && it.is_some_and(|it| it.role() == Role::Manager)
+        };
+        let managers = self.ranks().filter(manages);
+        let pairs = managers.flat_map(|node| self.ranks().map(move |to| (node, to)));
+        pairs.filter_map(|(node, to)| {
+            let mut ordered = self.clone();
+            ordered.node(node)?.hand_over(Instant(0), to).ok()?;
+            ordered.collect(node);
+            ordered.left.handovers -= 1;
+            Some((Move::HandOver(node, to), ordered))
         })
     }
 

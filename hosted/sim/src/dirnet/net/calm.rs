@@ -4,7 +4,7 @@ use weft_core::dirnet::{Component, Level, Role};
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
-use super::{Flight, LOOK_MS, Net, Node};
+use super::{Flight, LOOK_MS, Machine, Net, Node};
 use crate::dirnet::graphs::reaches_all;
 
 /// All nodes are members again within this time after the last fault.
@@ -178,11 +178,14 @@ impl Net {
 
     /// Operators repeat a release that all nodes have forgotten. Where links stay cut they wait for
     /// nothing: without an isolated node the others may not reach each other. Nor do they where too
-    /// few are left to decide anything.
+    /// few are left to decide anything, or a manager reports that too few hear it.
     fn release_forgotten(&mut self) {
         let held = self.ledger.isolations.held();
         let left = self.nodes.len() - held.count() as usize;
-        let waits = self.severed.is_empty() && left >= usize::from(self.setting.min_alive);
+        let is_unheard =
+            |it: &Machine| it.role() == Role::Manager && !it.is_heard(Instant(self.now));
+        let is_enough = left >= usize::from(self.setting.min_alive);
+        let waits = self.severed.is_empty() && is_enough && !self.components().any(is_unheard);
         for node in 0..self.nodes.len() as u16 {
             if !held.contains(Rank(node)) || !waits {
                 self.release(node);

@@ -1,4 +1,4 @@
-//! An operator's orders: the manager isolates and releases nodes.
+//! An operator's orders: the manager isolates and releases nodes, and hands over.
 
 use weft_core::dirnet::{Change, Level, Reject, Role};
 use weft_core::ids::Rank;
@@ -16,9 +16,7 @@ impl Net {
     /// order.
     pub(in crate::dirnet) fn isolate(&mut self, by: u16, node: u16) {
         let node = Rank(node);
-        let count = self.nodes.len() as u16;
-        let mut managers = (0..count).map(|step| (by + step) % count);
-        let Some(manager) = managers.find(|at| self.takes_orders(*at)) else { return };
+        let Some(manager) = self.manager_from(by) else { return };
         let isolated = self.order(manager, |it, now| it.isolate(now, node));
         let manager = self.nodes[usize::from(manager)].component.as_ref();
         // It may have crashed between two outputs.
@@ -45,6 +43,26 @@ impl Net {
                 self.ledger.broken("isolation", format!("{at} does not release {node}"));
             }
         }
+    }
+
+    /// An operator has `node` made the manager, by the next manager from `by`; if that does not hear
+    /// it, nothing changes.
+    pub(in crate::dirnet) fn hand_over(&mut self, by: u16, node: u16) {
+        let Some(manager) = self.manager_from(by) else { return };
+        let before = self.nodes[usize::from(manager)].component.as_ref().map(Machine::term);
+        let ordered = self.order(manager, |it, now| it.hand_over(now, Rank(node)));
+        let after = self.nodes[usize::from(manager)].component.as_ref().map(Machine::term);
+        self.note(|| format!("node {manager} hands over to {node}: {ordered:?}"));
+        // It may have crashed between two outputs.
+        if after.is_some() && after != before {
+            self.ledger.broken("handover", format!("node {manager} has left its term by itself"));
+        }
+    }
+
+    /// The first node from `by` that manages and takes orders.
+    fn manager_from(&self, by: u16) -> Option<u16> {
+        let count = self.nodes.len() as u16;
+        (0..count).map(|step| (by + step) % count).find(|at| self.takes_orders(*at))
     }
 
     fn takes_orders(&self, at: u16) -> bool {

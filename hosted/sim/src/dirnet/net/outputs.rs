@@ -101,7 +101,7 @@ impl Net {
         }
         match output {
             Output::Send { to, seat, frame } => {
-                self.ledger.evidence.handle_sent(Instant(now), &frame);
+                self.ledger.evidence.handle_sent(Instant(now), to, &frame);
                 if to != Members::only(Rank(node)) {
                     self.last_frame = now;
                 }

@@ -56,6 +56,7 @@ impl Net {
             Strike::Lose(..) => {}
             Strike::Isolate(by, node) => self.isolate(by, node),
             Strike::Release(node) => self.release(node),
+            Strike::HandOver(by, node) => self.hand_over(by, node),
             Strike::Partition(ms) => {
                 let count = self.nodes.len() as u16;
                 for (one, other) in
