@@ -11,8 +11,9 @@
 //! receiver in a later term.
 //!
 //! A backup does not obey an old message: its manager may have removed it meanwhile. The message
-//! echoes the last heartbeat that the manager has heard of the backup, and names its incarnation. It
-//! counts if this incarnation has sent that heartbeat within R, and has not stood still since.
+//! echoes the last heartbeat that the manager has heard of the backup, and names the backup's
+//! incarnation. It counts if this incarnation has sent that heartbeat within R, and has not stood
+//! still since.
 
 use super::{Component, News, Rule, State, Watch};
 use crate::dirnet::replay::is_after;
@@ -26,8 +27,8 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
     /// may be given again.
     ///
     /// # Errors
-    /// [`Reject::NotManager`]; [`Reject::BadSubject`] when `node` is not heard or may not manage, or
-    /// too few members are left for a claim. Nothing changed.
+    /// [`Reject::NotManager`]; [`Reject::BadSubject`] when `node` is not heard or may not manage,
+    /// or too few members are left for a claim. Nothing changed.
     ///
     /// # Panics
     /// When [`Self::poll_output`] was not drained: a bug of the caller.

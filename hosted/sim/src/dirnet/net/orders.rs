@@ -45,8 +45,8 @@ impl Net {
         }
     }
 
-    /// An operator has `node` made the manager, by the next manager from `by`; if that does not hear
-    /// it, nothing changes.
+    /// An operator has `node` made the manager, by the next manager from `by`; if that does not
+    /// hear it, nothing changes.
     pub(in crate::dirnet) fn hand_over(&mut self, by: u16, node: u16) {
         let Some(manager) = self.manager_from(by) else { return };
         let before = self.nodes[usize::from(manager)].component.as_ref().map(Machine::term);
