@@ -48,7 +48,7 @@ use crate::protocol::Violation;
 
 /// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
 /// third is that of the witness, or the turn of a candidate.
-const CLUSTERS: [(Begin, Budget); 13] = [
+const CLUSTERS: [(Begin, Budget); 15] = [
     (Begin::Settled(2), Budget { deadlines: 5, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 2, ..FAULTY }),
     (Begin::Settled(3), Budget { deadlines: 3, crashes: 1, starts: 1, ..CALM }),
@@ -61,7 +61,9 @@ const CLUSTERS: [(Begin, Budget); 13] = [
     (Begin::Settled(2), Budget { deadlines: 3, crashes: 1, ends: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { deadlines: 1, crashes: 1, ends: 1, starts: 1, ..CALM }),
     (Begin::Settled(3), Budget { handovers: 1, crashes: 1, ..FAULTY }),
-    (Begin::Settled(3), Budget { handovers: 2, deadlines: 1, crashes: 1, ..CALM }),
+    (Begin::Settled(3), Budget { handovers: 1, deadlines: 2, crashes: 1, ..CALM }),
+    (Begin::Settled(3), Budget { handovers: 2, crashes: 0, ..CALM }),
+    (Begin::Settled(2), Budget { handovers: 2, deadlines: 2, crashes: 1, ..FAULTY }),
 ];
 
 /// Those with a recovery script: an error, and the manager fails at any point; an error, and a
@@ -477,7 +479,7 @@ mod tests {
     /// In whatever order, the manager hands over to one after the other.
     #[test]
     fn x17_the_walk_meets_handovers() {
-        let mut open = vec![World::settled(3, Budget { handovers: 2, crashes: 0, ..CALM })];
+        let mut open = vec![World::settled(2, Budget { handovers: 2, crashes: 0, ..CALM })];
         let mut seen = HashSet::new();
         let (mut most, mut ends) = (0, 0);
         while let Some(world) = open.pop() {
