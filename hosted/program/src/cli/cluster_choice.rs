@@ -12,7 +12,7 @@ use super::rl;
 use crate::metrics::check_ports;
 use weft::client::{self, Client, ClientError, Watcher};
 use weft::clock::Deadline;
-use weft::cluster::{Cluster, ClusterName};
+use weft::cluster::{Cluster, ClusterName, Form};
 use weft::explain::{Code, Explain};
 use weft::node::control::{Fault, NodeStatus};
 use weft::runtime_dir::{ClusterDir, FindError, RuntimeDir};
@@ -46,6 +46,10 @@ pub(super) struct NewCluster {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
+    /// Have each node sign its broadcasts, instead of what `neb.form` of the file says.
+    #[arg(long)]
+    signed: bool,
+
     #[command(flatten)]
     fabric: FabricChoice,
 }
@@ -63,6 +67,9 @@ impl NewCluster {
         if let Some(nodes) = self.nodes {
             cluster.nodes = nodes;
         }
+        if self.signed {
+            cluster.neb.form = Form::Signed;
+        }
         if cluster.network.is_across_hosts() {
             let cause = format!(
                 "[network] is for nodes on several hosts, and `weft {command}` runs all on one"
@@ -76,12 +83,11 @@ impl NewCluster {
         Ok(cluster)
     }
 
-    /// Applies the choice of the fabric, and checks the whole; the programs of hooks are there.
+    /// Applies the choice of the fabric, and checks the whole; all programs of the file are there.
     pub(super) fn check(&self, mut cluster: Cluster) -> Result<Cluster, Failure> {
         self.fabric.apply_to_all(&mut cluster)?;
         cluster.check().map_err(Failure::new)?;
-        cluster.hooks.check_programs().map_err(Failure::new)?;
-        cluster.recovery.check_programs().map_err(Failure::new)?;
+        cluster.check_programs().map_err(Failure::new)?;
         check_ports(&cluster).map_err(Failure::new)?;
         Ok(cluster)
     }

@@ -56,6 +56,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Failure::of(Code::Internal, cause, "see what the machine lacks with `weft doctor`")
         })?;
     }
+    output.say(
+        "Four nodes stream lines of text to each other while tasks, components and a whole node \
+         are killed or hung; each comes back, and no message may be lost, repeated or altered.",
+    );
     let bar = output.progress(demo::STRIKES, "strikes survived");
     let shown = demo::run(&cluster, &input, &interrupted, |survived, arrived| {
         bar.set_position(survived);

@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use super::failure::{Failure, unwritable};
-use weft::process::has_stdout;
+use weft::process::{has_stdout, start_thread};
+
+/// How often progress is written where there is no terminal.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Where results go, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -107,9 +110,10 @@ impl Output {
         self.lost.get().map_or(Ok(()), |error| Err(unwritable(error)))
     }
 
-    /// A progress bar over `len` steps, on a terminal only.
+    /// A progress bar over `len` steps; where standard error is no terminal, a line now and then.
     pub(super) fn progress(self, len: u64, what: &'static str) -> ProgressBar {
-        let target = if self.json || !stderr().is_terminal() {
+        let is_terminal = stderr().is_terminal();
+        let target = if self.json || !is_terminal {
             ProgressDrawTarget::hidden()
         } else {
             ProgressDrawTarget::stderr()
@@ -118,7 +122,29 @@ impl Output {
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::with_draw_target(Some(len), target).with_style(style);
         bar.set_message(what);
+        if !self.json && !is_terminal {
+            print_progress(bar.downgrade());
+        }
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
+    }
+}
+
+/// Writes how far the bar is, as often as [`PROGRESS_EVERY`], until it has finished or is gone.
+fn print_progress(bar: WeakProgressBar) {
+    let print = move || {
+        loop {
+            std::thread::park_timeout(PROGRESS_EVERY);
+            let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) else { return };
+            let (position, message) = (bar.position(), bar.message());
+            // A reader that has gone away ends nothing.
+            let _ = match bar.length() {
+                Some(len) => writeln!(stderr(), "{message}: {position} of {len}"),
+                None => writeln!(stderr(), "{message}: {position}"),
+            };
+        }
+    };
+    if let Err(error) = start_thread("weft-progress", print) {
+        tracing::debug!(%error, "no progress is shown");
     }
 }

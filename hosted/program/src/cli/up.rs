@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     cluster: NewCluster,
 
     /// Print a cluster file with every key, its meaning, limit and default, and start nothing.
-    #[arg(long, conflicts_with_all = ["cluster", "nodes", "name"])]
+    #[arg(long, conflicts_with_all = ["cluster", "nodes", "name", "signed"])]
     template: bool,
 }
 

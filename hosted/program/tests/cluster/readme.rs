@@ -10,10 +10,17 @@ fn lines(words: &str) -> Vec<&'static str> {
     README.lines().map(command).filter(|line| line.starts_with(words)).collect()
 }
 
+/// How README.md starts its cluster.
+fn up() -> String {
+    let [line] = lines("weft up --nodes")[..] else { panic!("one line of README.md starts it") };
+    let flags = line.strip_prefix("weft up ").and_then(|line| line.strip_suffix('&'));
+    flags.expect("it runs beside what follows").replace("--name t", "")
+}
+
 #[test]
 fn every_fault_and_every_order_of_the_readme_is_carried_out() {
     let place = Place::new();
-    let (_up, nodes) = place.up("--nodes 4");
+    let (_up, nodes) = place.up(&up());
     let mut done = Vec::new();
     for line in lines("weft ") {
         let mut words = line.split_whitespace().skip(1);
@@ -46,8 +53,7 @@ fn every_fault_and_every_order_of_the_readme_is_carried_out() {
 #[test]
 fn a_lie_is_proven_by_what_the_readme_says() {
     let place = Place::new();
-    let file = place.file("signed.toml", "name = \"t\"\nnodes = 4\n[neb]\nform = \"signed\"\n");
-    let (_up, nodes) = place.up(&file);
+    let (_up, nodes) = place.up(&up());
     nodes.await_joined();
     // Files lie where the test may write.
     let lie = place.file("lie", "");

@@ -99,46 +99,50 @@ fn m15_a_task_that_sends_no_beat_is_an_event() {
 }
 
 #[test]
-fn a_program_that_does_not_exist_is_faulty_and_the_reason_is_shown() {
+fn a_program_that_is_not_there_stops_the_start() {
     let place = Place::new();
-    let (_up, nodes) = up_with(&place, "program = \"/no/such/program\"");
+    let text = place.file("text", "not executable");
+    let folder = place.path_of("");
+    for program in ["/no/such/program", "no-such-program", text.as_str(), folder.as_str()] {
+        let head = "name = \"t\"\nnodes = 2\n[[task]]\nname = \"job\"\n";
+        let file = place.file("t.toml", format!("{head}program = \"{program}\"\n"));
+        let reply = place.weft(&format!("up {file} --json")).refused(22, "input_missing");
+        assert!(reply.contains("the program of job: "), "{reply}");
+    }
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_program_without_an_interpreter_is_faulty_at_once_and_left_alone() {
+    let place = Place::new();
+    let said = "an interpreter that is not there";
+    let program = place.program("#!/no/such/interpreter\n");
+    let (_up, nodes) = up_with(&place, &format!("program = \"{program}\""));
     let task = await_state(&nodes, TaskState::Faulty);
     assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
     let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
-    assert!(why.contains("No such file"), "{why}");
+    assert!(why.contains(said), "{why}");
     let shown = place.weft("status --name t").done();
-    assert!(shown.contains("faulty") && shown.contains("No such file"), "{shown}");
+    assert!(shown.contains("faulty") && shown.contains(said), "{shown}");
+    for order in ["start", "restart"] {
+        let reply = place.weft(&format!("task {order} job --node 0 --name t --json"));
+        let reply = reply.refused(19, "task_not_running");
+        assert!(reply.contains("cannot be started") && reply.contains(said), "{reply}");
+    }
+    assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 3));
     nodes.assert_unharmed();
 }
 
 #[test]
-fn what_is_no_program_is_faulty_at_once_and_left_alone() {
+fn each_line_that_a_task_writes_has_node_and_task_in_front() {
     let place = Place::new();
-    let programs = [
-        (place.file("text", "not executable"), "is not executable"),
-        (place.path_of(""), "is a directory"),
-        ("no-such-program".to_owned(), "no-such-program is not in PATH"),
-        (place.program("#!/no/such/interpreter\n"), "an interpreter that is not there"),
-    ];
-    for (program, said) in programs {
-        let (up, nodes) = up_with(&place, &format!("program = \"{program}\""));
-        let task = await_state(&nodes, TaskState::Faulty);
-        assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
-        let [TaskFault::NotStarted { why }] = &faults(&task)[..] else { panic!("{task:?}") };
-        assert!(why.contains(said), "{program}: {why}");
-        for order in ["start", "restart"] {
-            let reply = place.weft(&format!("task {order} job --node 0 --name t --json"));
-            let reply = reply.refused(19, "task_not_running");
-            assert!(
-                reply.contains("cannot be started") && reply.contains(said),
-                "{program}: {reply}"
-            );
-        }
-        assert_eq!((look(&nodes).state, look(&nodes).errors), (TaskState::Faulty, 3));
-        drop(nodes);
-        place.weft("down --name t").done();
-        up.wait().done();
+    let (up, _nodes) = up_with(&place, &script("echo one; echo two >&2; printf three; sleep 1000"));
+    for line in ["[0 job] one\n", "[0 job] two\n"] {
+        eventually(line, || up.said("err").contains(line));
     }
+    assert!(!up.said("err").contains("three"), "a line is written when it is whole");
+    place.weft("task stop job --node 0 --name t").done();
+    eventually("the last line", || up.said("err").contains("[0 job] three\n"));
 }
 
 /// It ends first, so what is wrong shows later.

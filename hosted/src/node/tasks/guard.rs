@@ -1,7 +1,6 @@
 //! The process of one task: started, watched, and killed with all that it has started.
 
-use std::io::ErrorKind;
-use std::os::fd::AsFd;
+use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,6 +24,9 @@ pub const VARIABLE_CONTROL: &str = Remains::VARIABLE_CONTROL;
 /// How long a task may take to end after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The longest line of a task's output, in bytes; a longer one is broken.
+const LINE_MAX: u64 = 64 << 10;
+
 /// A task's process.
 pub(super) struct Guard {
     spawned: Spawned,
@@ -32,14 +34,16 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Starts the program of `task`; its end is reported to `sink` as that of `run`. What it writes
-    /// goes to the node's standard error, so that the node's own output stays readable.
+    /// goes to the node's standard error, each line with node and task in front.
     pub(super) fn start(
         task: &Task,
         (surroundings, mark): (&Surroundings, &str),
         run: Run,
         sink: &Sink,
     ) -> Result<Self, ProcessError> {
-        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
+        let (output, to_output) = io::pipe().map_err(ProcessError::Spawn)?;
+        let errors = to_output.try_clone().map_err(ProcessError::Spawn)?;
+        let head = format!("[{} {}] ", surroundings.rank, task.name);
         let spawned = Spawn::program(&task.program)
             .args(&task.args)
             .env(VARIABLE_TASK, task.name.as_str())
@@ -48,9 +52,11 @@ impl Guard {
             .env(VARIABLE_CONTROL, &surroundings.control)
             .env(Remains::VARIABLE, mark)
             .stdin(Stdio::null())
-            .stdout(Stdio::from(output))
+            .stdout(Stdio::from(to_output))
+            .stderr(Stdio::from(errors))
             .start()?;
         let guard = Self { spawned };
+        let copied = start_thread("weft-output", move || copy_lines(output, &head));
         let watched = guard.spawned.pidfd.try_clone().and_then(|process| {
             let sink = Sink::clone(sink);
             start_thread("weft-task", move || {
@@ -58,7 +64,7 @@ impl Guard {
                 sink(run);
             })
         });
-        if let Err(error) = watched {
+        if let Err(error) = watched.and(copied) {
             guard.kill();
             drop(guard.end());
             return Err(error);
@@ -103,6 +109,27 @@ impl Guard {
         if let Err(error) = self.spawned.signal_group(signal) {
             tracing::debug!(%error, "a task's group takes no signal");
         }
+    }
+}
+
+/// Writes each line of a task to the node's standard error, with `head` in front, until the task and
+/// all that it has started have closed their ends. A task waits while no one reads what it writes.
+fn copy_lines(output: PipeReader, head: &str) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = head.as_bytes().to_vec();
+        let read = output.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => return,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        if !line.ends_with(b"\n") {
+            line.push(b'\n');
+        }
+        // Whole lines, so that those of other tasks are not in between. No reader ends nothing.
+        let _ = io::stderr().write_all(&line);
     }
 }
 
