@@ -112,8 +112,9 @@ impl Guard {
     }
 }
 
-/// Writes each line of a task to the node's standard error, with `head` in front, until the task and
-/// all that it has started have closed their ends. A task waits while no one reads what it writes.
+/// Writes each line of a task to the node's standard error, with `head` in front, until the task
+/// and all that it has started have closed their ends. A task waits while no one reads what it
+/// writes.
 fn copy_lines(output: PipeReader, head: &str) {
     let mut output = BufReader::new(output);
     loop {
