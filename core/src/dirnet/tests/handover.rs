@@ -129,6 +129,26 @@ pub(in crate::dirnet) fn x17_a_handover_that_took_long_does_nothing() {
     }
 }
 
+/// Heartbeats are counted from shortly before the count wraps.
+#[test]
+fn x17_a_heartbeat_of_before_the_wrap_is_as_old_as_any() {
+    let mut net = Net::settled(4);
+    net.lost.push("HANDOVER");
+    let within = u32::try_from(timing().receive.0 / timing().send.0).expect("a few");
+    let mut wrapped = 0;
+    for _ in 0..100 {
+        assert_eq!(hand_over(&mut net, 2), Ok(()));
+        let order = sent(&net);
+        let Message::HandOver { incarnation, echo } = order.message else { panic!("it is one") };
+        let old = echo.wrapping_sub(within + 1);
+        wrapped += u32::from(old > echo);
+        let message = Message::HandOver { incarnation, echo: old };
+        assert_eq!(net.deliver(2, Frame { message, ..order }), Err(Reject::Late), "{old} {echo}");
+        net.run(timing().send.as_micros() / 1_000);
+    }
+    assert!(wrapped > 0, "the count wraps within the test");
+}
+
 /// It was for a component that has ended, and whose clone has come as far with its heartbeats.
 #[test]
 fn x17_a_handover_to_an_earlier_incarnation_does_nothing() {

@@ -229,7 +229,9 @@ fn g27_a_node_restarts_what_has_reported_an_error_when_no_manager_orders_it() {
     record.handle_started(0);
     record.handle_report(1, 7);
     let over = 1 + ANSWER_MS * 1_000_000;
-    assert_eq!(record.next_deadline_ns(), Some(over));
+    record.intensity.forget();
+    record.handle_report(2, 8);
+    assert_eq!(record.next_deadline_ns(), Some(over), "another error does not put it off");
     assert_eq!(record.handle_time(over - 1), Due::Nothing);
     assert_eq!(record.handle_time(over), Due::Kill);
     assert_eq!(record.handle_restart(), Due::Nothing, "the order comes too late");
