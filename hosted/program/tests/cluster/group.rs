@@ -1,5 +1,9 @@
 //! Files along the trees of a group, across real processes, and the barriers of their nodes.
 
+use std::io::{Write as _, pipe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -26,6 +30,40 @@ fn up(place: &Place, nodes: u16, lines: &str) -> (Running, Nodes) {
 fn receive(place: &Place, group: &str, origin: u16, node: u16) -> Running {
     let line = format!("bcast --tree --receive --node {node} --origin {origin} --group {group}");
     place.start(&format!("{line} --timeout 60 --name t --json"), "")
+}
+
+/// A file that is sent for as long as a test wants, however fast the machine is.
+struct Endless {
+    sender: Running,
+    ended: Arc<AtomicBool>,
+    writer: JoinHandle<Vec<u8>>,
+}
+
+impl Endless {
+    fn begin(place: &Place, line: &str) -> Self {
+        let (input, mut write) = pipe().expect("a pipe");
+        let sender = place.start_changed(line, "", |command| command.stdin(input));
+        let ended = Arc::new(AtomicBool::new(false));
+        let writer = thread::spawn({
+            let ended = Arc::clone(&ended);
+            move || {
+                let mut written = Vec::new();
+                while !ended.load(Ordering::Relaxed) {
+                    write.write_all(FILE).expect("its sender reads");
+                    written.extend_from_slice(FILE);
+                }
+                written
+            }
+        });
+        Self { sender, ended, writer }
+    }
+
+    /// Ends the file. What its sender says, once it has sent it, and the digest of the file.
+    fn end(self) -> (Value, String) {
+        self.ended.store(true, Ordering::Relaxed);
+        let written = self.writer.join().expect("its sender reads");
+        (self.sender.wait().object(), digest(&written))
+    }
 }
 
 /// What node `rank` has of the messages of `root`: held, and received by a client.
@@ -214,11 +252,8 @@ fn await_open(place: &Place) {
 fn gt19_a_file_arrives_whole_across_the_kills_of_sender_and_receiver() {
     let place = Place::new();
     let (_up, nodes) = up(&place, 3, &format!("restart.max = 1000\n{SMALL}{CALM}"));
-    let long = FILE.repeat(80);
-    let file = place.file("long.bin", &long);
     let receivers: Vec<_> = [1, 2].map(|node| receive(&place, "all", 0, node)).into();
-    let line = format!("bcast --tree {file} --from 0 --timeout 60 --name t --json");
-    let sender = place.start(&line, "");
+    let file = Endless::begin(&place, "bcast --tree --from 0 --timeout 60 --name t --json");
     // The manager last: the others are started again by its order.
     for victim in [1, 2, 0] {
         let (before, _) = come(&nodes, 2, 0);
@@ -231,10 +266,10 @@ fn gt19_a_file_arrives_whole_across_the_kills_of_sender_and_receiver() {
             net.is_some_and(|net| net.view.members.len() == 3)
         });
     }
-    let sent: Value = sender.wait().object();
-    assert_eq!(sent["sha256"], digest(&long));
+    let (sent, digest) = file.end();
+    assert_eq!(sent["sha256"], digest);
     for heard in heard(receivers) {
-        assert_eq!(heard["sha256"], sent["sha256"], "{heard}");
+        assert_eq!(heard["sha256"], digest, "{heard}");
     }
 }
 
@@ -243,16 +278,13 @@ fn gt19_a_file_arrives_whole_across_the_kills_of_sender_and_receiver() {
 fn gt16_a_forwarder_that_is_lost_in_the_middle_costs_no_survivor_a_byte() {
     let place = Place::new();
     let (_up, nodes) = up(&place, 4, &format!("{SMALL}group.topology = \"pipe\"\n"));
-    let long = FILE.repeat(200);
-    let file = place.file("long.bin", &long);
     // The root is node 3, so entries and blocks go from 0 to 1 to 2.
     let [lost, one, two] = [0, 1, 2].map(|node| receive(&place, "all", 3, node));
-    let line = format!("bcast --tree {file} --from 3 --timeout 60 --name t --json");
-    let sender = place.start(&line, "");
+    let file = Endless::begin(&place, "bcast --tree --from 3 --timeout 60 --name t --json");
     eventually("it is in the middle", || come(&nodes, 2, 3).1 > 16);
     place.weft("inject node 0 --name t").done();
-    let sent = sender.wait().object();
-    assert_eq!(sent["sha256"], digest(&long));
+    let (sent, digest) = file.end();
+    assert_eq!(sent["sha256"], digest);
     for heard in heard(vec![one, two]) {
         assert_eq!((&heard["sha256"], &heard["repeated"]), (&sent["sha256"], &0.into()), "{heard}");
     }
@@ -336,15 +368,13 @@ fn what_cannot_be_sent_or_received_is_refused_with_its_cause() {
 fn gt15_a_receiver_that_is_gone_in_the_middle_holds_up_no_other_file() {
     let place = Place::new();
     let (_up, nodes) = up(&place, 2, &format!("{SMALL}{CALM}"));
-    let long = FILE.repeat(40);
-    let file = place.file("long.bin", &long);
     let gone = receive(&place, "all", 0, 1);
-    let sender = place.start(&format!("bcast --tree {file} --from 0 --timeout 60 --name t"), "");
+    let file = Endless::begin(&place, "bcast --tree --from 0 --timeout 60 --name t --json");
     eventually("it has received", || come(&nodes, 1, 0).1 > 2);
     gone.signal(Signal::KILL);
     drop(gone);
     let next = receive(&place, "all", 0, 1);
-    sender.wait().done();
+    file.end();
     place.weft_with("bcast --tree --from 0 --name t", "the next").done();
     let heard = next.wait().object();
     assert_eq!(heard["sha256"], digest(b"the next"), "{heard}");
