@@ -51,8 +51,7 @@ pub(crate) enum ConformError {
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// The device ended under the examination.
-    #[cfg(feature = "verbs")]
-    #[error("the device vanished while `{at}` was tried: {cause}")]
+    #[error("the device vanished before or while `{at}` was tried: {cause}")]
     Vanished {
         /// The case or probe.
         at: &'static str,
@@ -64,6 +63,16 @@ pub(crate) enum ConformError {
     Thread(#[source] std::io::Error),
 }
 
+impl ConformError {
+    /// The error of endpoints for `at`, after others were there.
+    fn later(self, at: &'static str) -> Self {
+        match self {
+            Self::Verbs(cause) => Self::Vanished { at, cause },
+            other => other,
+        }
+    }
+}
+
 /// The endpoints that the suite and the probes need.
 trait Bench: Harness + Sized {
     /// New ones.
@@ -73,7 +82,7 @@ trait Bench: Harness + Sized {
     fn both(&mut self) -> (&mut Self::Fabric, &mut Self::Fabric);
 
     /// Whether what the endpoints stand on is still there.
-    fn check(subject: &Subject, at: &'static str) -> Result<(), ConformError>;
+    fn check(subject: &Subject) -> Result<(), ConformError>;
 
     /// What the device itself says of the order of bytes.
     fn said(fabric: &Self::Fabric) -> Option<String>;
@@ -88,7 +97,7 @@ impl Bench for Host {
         self.both(0, 1)
     }
 
-    fn check(_subject: &Subject, _at: &'static str) -> Result<(), ConformError> {
+    fn check(_subject: &Subject) -> Result<(), ConformError> {
         Ok(())
     }
 
@@ -129,6 +138,7 @@ fn examine_with<B: Bench>(
 where
     <B::Fabric as Fabric>::Memory: weft_core::fabric::WordMemory + Sync + Sized,
 {
+    drop(B::make(subject)?);
     let mut tally = Tally::new();
     suite::run::<B>(subject, rounds, &mut tally, &mut step)?;
     probes::run::<B>(subject, rounds, &mut tally, &mut step)?;
@@ -176,7 +186,7 @@ mod tests {
             self.0.both(0, 1)
         }
 
-        fn check(_subject: &Subject, _at: &'static str) -> Result<(), ConformError> {
+        fn check(_subject: &Subject) -> Result<(), ConformError> {
             Ok(())
         }
 

@@ -31,7 +31,6 @@ fn failed(error: ConformError) -> Failure {
     let cause = error.to_string();
     match error {
         ConformError::Verbs(error) => explained(error),
-        #[cfg(feature = "verbs")]
         ConformError::Vanished { .. } => {
             let cure = "see `rdma link` and the kernel's log for why, and begin again";
             Failure::of(Code::Rdma, cause, cure)

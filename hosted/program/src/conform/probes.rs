@@ -365,7 +365,7 @@ where
     let time = TIME * rounds;
     for (index, name) in (0..).zip(NAMES) {
         step(name);
-        let mut bench = B::make(subject)?;
+        let mut bench = B::make(subject).map_err(|error| error.later(name))?;
         let (one, other) = bench.both();
         if index == 0
             && let Some(said) = B::said(one)
@@ -385,7 +385,7 @@ where
             Ok(()) => {}
             Err(Stop::Thread(error)) => return Err(ConformError::Thread(error)),
             Err(stop) => {
-                B::check(subject, name)?;
+                B::check(subject).map_err(|error| error.later(name))?;
                 let said = match stop {
                     Stop::Overdue => format!("a work stayed open for {PATIENCE:?}"),
                     Stop::Failed(failure) => format!("a work failed: {failure}"),

@@ -28,7 +28,7 @@ pub(super) fn run<B: Bench>(
 ) -> Result<(), ConformError> {
     for (name, case) in (0..rounds).flat_map(|_| all::<B>()) {
         step(name);
-        let mut bench = B::make(subject)?;
+        let mut bench = B::make(subject).map_err(|error| error.later(name))?;
         // A case that does not hold is a row of the report, and no message of a crash.
         let hook = take_hook();
         set_hook(Box::new(|_| ()));
@@ -38,7 +38,7 @@ pub(super) fn run<B: Bench>(
         }));
         set_hook(hook);
         if held.is_err() {
-            B::check(subject, name)?;
+            B::check(subject).map_err(|error| error.later(name))?;
         }
         tally.case(name, held.map_err(|panic| said(&*panic)));
     }

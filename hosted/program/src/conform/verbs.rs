@@ -31,11 +31,10 @@ impl Bench for Rig {
         self.both(0, 1).expect("new endpoints run")
     }
 
-    fn check(subject: &Subject, at: &'static str) -> Result<(), ConformError> {
+    fn check(subject: &Subject) -> Result<(), ConformError> {
         let devices = devices(subject);
         for me in 0..devices.len().max(1) {
-            let opened = open(&devices, Peer(me as u16)).map_err(VerbsError::Driver);
-            opened.map_err(|cause| ConformError::Vanished { at, cause })?;
+            open(&devices, Peer(me as u16)).map_err(VerbsError::Driver)?;
         }
         Ok(())
     }
