@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::Command;
 
 use crate::PATIENCE;
 use crate::place::{CALM, Nodes, Place, eventually};
@@ -185,17 +183,13 @@ fn the_line_of_the_readme_reads_metrics() {
         nodes.dir.metrics_socket(1).expect("short").to_str().expect("text")
     );
     let line = README.lines().find(|line| line.starts_with("curl ")).expect("the README has it");
-    let program = Path::new(env!("CARGO_BIN_EXE_weft"));
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let own = [program.parent().expect("a folder").to_owned()];
-    let paths = std::env::join_paths(own.into_iter().chain(std::env::split_paths(&paths)));
-    let mut shell = Command::new("sh");
-    shell.env("PATH", paths.expect("no colon")).env("WEFT_RUNTIME_DIR", place.runtime_dir());
-    shell.args(["-c", &format!("command -v curl >&2 || exit 77; {line}")]);
-    let said = shell.output().expect("there is a shell");
-    if said.status.code() != Some(77) {
-        let text = String::from_utf8(said.stdout).expect("text");
-        assert_eq!(parsed(&text).get("weft_up{cluster=\"t\",node=\"2\"}"), Some(&1.0), "{text}");
+    let said = place.shell(&format!("command -v curl >&2 || exit 77\n{line}"));
+    if said.status != Some(77) {
+        assert_eq!(
+            parsed(&said.out).get("weft_up{cluster=\"t\",node=\"2\"}"),
+            Some(&1.0),
+            "{said:?}"
+        );
     }
     place.weft("metrics --name t --node 7 --json").refused(15, "node_out_of_range");
     let dashboard = place.weft("metrics --dashboard").done();

@@ -5,8 +5,9 @@
 //! them are killed and the place is removed.
 
 use std::cell::Cell;
+use std::env;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,13 +119,39 @@ impl Place {
         input: &str,
         change: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+        command.args(arguments.split_whitespace());
+        self.launch(command, input, change)
+    }
+
+    /// Runs a script of the shell to its end, where README.md would have it run: `weft` is found,
+    /// and so are the files of the source tree. What it writes stays in this place.
+    pub(crate) fn shell(&self, script: &str) -> Said {
+        let program = Path::new(env!("CARGO_BIN_EXE_weft"));
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        for name in ["README.md", "hosted"] {
+            let _ = symlink(root.join(name), self.path_of(name));
+        }
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let own = [program.parent().expect("a folder").to_owned()];
+        let paths = env::join_paths(own.into_iter().chain(env::split_paths(&paths)));
+        let mut command = Command::new("bash");
+        command.args(["-ec", script]).current_dir(self.path.join("f"));
+        let paths = paths.expect("no colon");
+        self.launch(command, "", |command| command.env("PATH", paths)).wait()
+    }
+
+    fn launch(
+        &self,
+        mut command: Command,
+        input: &str,
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Running {
         let number = self.commands.replace(self.commands.get() + 1);
         let log = self.path.join("f").join(number.to_string());
         let stream = |end| File::create(log.with_extension(end)).expect("a file can be made");
         let input = self.file(&format!("{number}.in"), input);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
         command
-            .args(arguments.split_whitespace())
             .env("WEFT_RUNTIME_DIR", self.runtime_dir())
             .stdin(File::open(input).expect("it was just written"))
             .stdout(Stdio::from(stream("out")))
