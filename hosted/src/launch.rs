@@ -81,6 +81,11 @@ pub enum Notice {
         /// The node.
         rank: u16,
     },
+    /// Its isolation is over: its next boot may take part.
+    Released {
+        /// The node.
+        rank: u16,
+    },
     /// It has isolated a task for its failures.
     TaskIsolated {
         /// The node.
@@ -277,14 +282,12 @@ impl Launched {
                     return Err(LaunchError::Ended { rank, status });
                 }
                 // Returned later by `next`.
-                Notice::TaskIsolated { .. } | Notice::Exited { .. } => {
-                    self.early.get_mut().push_back(notice);
-                }
-                Notice::Displaced => return Err(self.displaced()),
-                Notice::Reset { .. }
-                | Notice::Restarted { .. }
+                Notice::TaskIsolated { .. }
+                | Notice::Exited { .. }
                 | Notice::Isolated { .. }
-                | Notice::GivenUp { .. } => {}
+                | Notice::Released { .. } => self.early.get_mut().push_back(notice),
+                Notice::Displaced => return Err(self.displaced()),
+                Notice::Reset { .. } | Notice::Restarted { .. } | Notice::GivenUp { .. } => {}
             }
         }
         Ok(())

@@ -195,16 +195,18 @@ impl<const NODES: usize> Launcher<NODES> {
         self.nodes.get(usize::from(node.0)).and_then(|it| it.standing.isolation())
     }
 
-    /// A node reports that isolations of `node` up to `boot` are over. A released node that has
-    /// died is reset by an order, like any other.
-    pub fn handle_released(&mut self, now: Instant, node: Rank, boot: Incarnation) {
+    /// A node reports that isolations of `node` up to `boot` are over; whether that ends one. A
+    /// released node that has died is reset by an order, like any other.
+    pub fn handle_released(&mut self, now: Instant, node: Rank, boot: Incarnation) -> bool {
         let undecided = self.undecided;
-        let Some(it) = self.node(node) else { return };
+        let Some(it) = self.node(node) else { return false };
         let before = it.standing.isolation();
         it.standing = it.standing.merged(Standing::release(boot));
-        if before.is_some() && it.standing.isolation().is_none() {
+        let is_over = before.is_some() && it.standing.isolation().is_none();
+        if is_over {
             it.due = it.due.map(|_| now.after(undecided));
         }
+        is_over
     }
 
     /// The first node for which no decision or reset has come in time, or that should have halted:
@@ -365,7 +367,8 @@ mod tests {
         launcher.handle_halted(NODE);
         assert_eq!(launcher.next_due(at(3_000)), Some(NODE), "no manager resets it");
         assert_eq!(launcher.isolation(NODE), Some(Incarnation(4)));
-        launcher.handle_released(at(60_000), NODE, Incarnation(4));
+        assert!(launcher.handle_released(at(60_000), NODE, Incarnation(4)));
+        assert!(!launcher.handle_released(at(60_000), NODE, Incarnation(4)), "known");
         assert!(!launcher.handle_isolated(at(60_000), NODE, Incarnation(4)), "over");
         assert_eq!((launcher.poll_timeout(), launcher.isolation(NODE)), (Some(at(63_000)), None));
         launcher.handle_removed(at(0), Rank(2), NODE, Incarnation(4));

@@ -145,7 +145,9 @@ impl Keeper {
                 }
             }
             ToLauncher::Released { rank, boot } => {
-                self.decider.handle_released(now(), Rank(rank), Incarnation(boot));
+                if self.decider.handle_released(now(), Rank(rank), Incarnation(boot)) {
+                    self.notify(Notice::Released { rank });
+                }
             }
             ToLauncher::Exited { incarnation, status } => {
                 let status = ExitStatus::from_raw(status);

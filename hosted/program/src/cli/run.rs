@@ -177,6 +177,7 @@ fn watch(
                 | Notice::Reset { .. }
                 | Notice::Restarted { .. }
                 | Notice::Isolated { .. }
+                | Notice::Released { .. }
                 | Notice::TaskIsolated { .. },
             )
             | Err(RecvTimeoutError::Timeout) => {}

@@ -182,6 +182,10 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
                 ));
                 continue;
             }
+            Ok(Notice::Released { rank }) => {
+                output.say(&format!("node {rank} is released: its next incarnation is admitted"));
+                continue;
+            }
             Ok(Notice::TaskIsolated { rank, task }) => {
                 say_isolated(launched.cluster(), rank, task, output);
                 continue;

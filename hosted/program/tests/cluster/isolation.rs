@@ -338,6 +338,9 @@ fn a_node_that_fails_again_and_again_is_isolated_until_it_is_released() {
             up.said("out").matches("node 2 is isolated; `weft status --why 2`").count() == round
         });
         place.weft("release 2 --name t --wait 60").done();
+        eventually("the launcher says that, too", || {
+            up.said("out").matches("node 2 is released: its next").count() == round
+        });
     }
     nodes.await_joined();
     await_manager(&nodes);

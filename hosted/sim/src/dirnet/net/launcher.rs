@@ -80,7 +80,9 @@ impl Net {
                     launcher.handle_halted(node);
                 }
             }
-            Report::Released(node, boot) => launcher.handle_released(clock, node, boot),
+            Report::Released(node, boot) => {
+                launcher.handle_released(clock, node, boot);
+            }
             Report::Reset(node, boot) => {
                 if launcher.handle_reset(node, boot) {
                     self.note(|| format!("the launcher resets {node}"));
