@@ -65,7 +65,8 @@
 #define WEFT_FOREVER UINT64_MAX
 
 /**
- * As many notices as one call returns: those that a node keeps for a task, and how many it dropped.
+ * As many notices as one call returns: those that a node keeps for a task, and one that counts
+ * those it dropped.
  */
 #define WEFT_NOTICES_MAX 17
 

@@ -10,7 +10,8 @@ use crate::error::Refusal;
 use crate::handle::{Form, until, with};
 use crate::lifecycle::weft_member;
 
-/// As many notices as one call returns: those that a node keeps for a task, and how many it dropped.
+/// As many notices as one call returns: those that a node keeps for a task, and one that counts
+/// those it dropped.
 pub const WEFT_NOTICES_MAX: usize = 17;
 
 /// What a notice is.

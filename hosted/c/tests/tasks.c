@@ -1,4 +1,5 @@
-/* Members that vote for the tasks of their nodes: each prints the outcome, and what the script sends. */
+/* Members that vote for the tasks of their nodes: one prints the outcome, the other what the script
+ * sends. */
 #include "check.h"
 
 #include <string.h>

@@ -60,7 +60,8 @@ use weft::explain::Code;
 
 /// At the end of the help.
 const LOGS: &str = "\
-WEFT_LOG=debug logs what happens inside to standard error; WEFT_LOG_FORMAT=json or logfmt chooses how.";
+WEFT_LOG=debug logs what happens inside to standard error; WEFT_LOG_FORMAT=json or logfmt has \
+programs read it.";
 
 /// Group communication over one-sided memory that survives its members' failures.
 #[derive(Debug, Parser)]

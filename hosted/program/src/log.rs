@@ -15,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::time::{self, FormatTime as _};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -68,10 +68,10 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut time = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let mut at = String::new();
+        time::time().format_time(&mut Writer::new(&mut at))?;
         let mut line = Line { format: *self, text: String::new() };
-        line.push("time", time);
+        line.push("time", at);
         line.push("level", event.metadata().level().as_str());
         line.push("target", event.metadata().target());
         event.record(&mut line);
@@ -194,7 +194,7 @@ mod tests {
     fn each_line_of_json_is_one_object_whatever_the_values_are() {
         for hostile in HOSTILE {
             let lines = logged(Lines::Json, || {
-                tracing::error!(%hostile, text = hostile, rank = 7_u16, level = hostile, "{hostile}");
+                tracing::error!(%hostile, text = hostile, rank = 7, level = hostile, "{hostile}");
             });
             assert_eq!(lines.len(), 1, "{lines:?}");
             let object: Value = serde_json::from_str(&lines[0]).expect("an object");

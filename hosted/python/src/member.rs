@@ -247,8 +247,9 @@ impl Member {
     }
 
     /// Releases messages in one call, as `Message.release` does one: all of them, or none.
-    fn release_batch(&self, py: Python<'_>, messages: Vec<Py<Message>>) -> PyResult<()> {
-        release_all(py, self.handle(py)?, &messages)
+    fn release_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+        let messages = messages.try_iter()?.map(|it| Ok(it?.cast_into::<Message>()?.unbind()));
+        release_all(py, self.handle(py)?, &messages.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Broadcasts to all other members, and returns the number of the message. No two of them
@@ -361,8 +362,8 @@ impl Member {
         py.detach(|| handle.abort_step(step)).or_raise(py)
     }
 
-    /// Votes in a round for a task of this node that is a version of an N-version task: a number, or
-    /// bytes, which agree with the same bytes alone. The vote stands once this returns.
+    /// Votes in a round for a task of this node that is a version of an N-version task: a number,
+    /// or bytes, which agree with the same bytes alone. The vote stands once this returns.
     fn vote(
         &self,
         py: Python<'_>,

@@ -108,6 +108,8 @@ def takes_batches() -> None:
     assert refusal(lambda: member.release_batch(got)).code == "busy"
     del kept
     assert refusal(lambda: member.release_batch([got[0], got[0]])).code == "busy"
+    with pytest.raises(TypeError):
+        member.release_batch([got[0], b"no message"])  # type: ignore[list-item]
     assert bytes(got[0].payload) == b"one", "it was not released"
     view = got[0].payload
     member.release_batch(got)

@@ -250,9 +250,8 @@ fn members_in_c_vote_for_tasks_and_receive_notices() {
     let Some(tasks) = test("tasks") else { return };
     let place = Place::new();
     let task = |name, node| {
-        format!(
-            "[[task]]\nname = \"{name}\"\nnodes = [{node}]\nprogram = \"sleep\"\nargs = [\"1000\"]\n"
-        )
+        let program = "program = \"sleep\"\nargs = [\"1000\"]";
+        format!("[[task]]\nname = \"{name}\"\nnodes = [{node}]\n{program}\n")
     };
     place.file(
         "c.rl",
