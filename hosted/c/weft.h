@@ -65,6 +65,12 @@
 #define WEFT_FOREVER UINT64_MAX
 
 /**
+ * As many notices as one call returns: those that a node keeps for a task, and one that counts
+ * those it dropped.
+ */
+#define WEFT_NOTICES_MAX 17
+
+/**
  * The result of a function. Above WEFT_NONE each is an error.
  */
 typedef enum {
@@ -378,6 +384,29 @@ typedef enum {
      */
     WEFT_PART_OTHER = 99,
 } weft_part_kind;
+
+/**
+ * What a notice is.
+ */
+typedef enum {
+    /**
+     * SEND of the recovery script: number.
+     */
+    WEFT_NOTICE_NUMBER = 1,
+    /**
+     * WARN of the recovery script: number (the error; 0 for a plain WARN), about.
+     */
+    WEFT_NOTICE_WARNING = 2,
+    /**
+     * A round of a vote is over: round, nversion, voters; and if the versions agree, is_agreed,
+     * agreed, and number, or is_digest and digest.
+     */
+    WEFT_NOTICE_OUTCOME = 3,
+    /**
+     * The program did not ask, and so many older notices are lost: number.
+     */
+    WEFT_NOTICE_MISSED = 4,
+} weft_notice_kind;
 
 /**
  * What happened in a cluster that is watched.
@@ -859,6 +888,53 @@ typedef struct {
      */
     uint64_t bytes_max;
 } weft_expect;
+
+/**
+ * What a recovery script, or the outcome of a vote, has for a task. A field that its kind does not
+ * name is 0.
+ */
+typedef struct {
+    /**
+     * What it is.
+     */
+    weft_notice_kind kind;
+    /**
+     * The round of the vote.
+     */
+    uint32_t round;
+    /**
+     * What is sent, what the error is, what was voted for, or how many are lost.
+     */
+    int64_t number;
+    /**
+     * The first eight bytes of the SHA-256 of what was voted for, as a number.
+     */
+    uint64_t digest;
+    /**
+     * The task, group or node that a warning is about, as the script names it: "T3".
+     */
+    char about[8];
+    /**
+     * The number of the N-version task.
+     */
+    uint8_t nversion;
+    /**
+     * The versions that have voted, the lowest bit for version 1.
+     */
+    uint8_t voters;
+    /**
+     * Those that agree.
+     */
+    uint8_t agreed;
+    /**
+     * Whether the versions agree.
+     */
+    bool is_agreed;
+    /**
+     * Whether they agree on bytes.
+     */
+    bool is_digest;
+} weft_notice;
 
 /**
  * An event of a cluster that is watched. Texts are lent; one that the event does not have is
@@ -1474,6 +1550,25 @@ weft_code weft_vote_bytes(weft_member *member,
  * POINTERS above.
  */
 weft_code weft_report_phase(weft_member *member, const char *task, uint8_t phase);
+
+/**
+ * Takes what SEND and WARN of the recovery script have for `task`, a task of this node, and
+ * outcomes of votes, oldest first; writes them to `notices`, and how many to `count`. WEFT_NONE if
+ * none comes. Ask again after each: a call has seen what the one before has returned, and what an
+ * incarnation has not seen, the next one gets again.
+ *
+ * Errors: WEFT_UNKNOWN: this node has no such task. WEFT_BUFFER: `capacity` is less than
+ * WEFT_NOTICES_MAX.
+ *
+ * # Safety
+ * POINTERS above.
+ */
+weft_code weft_notices(weft_member *member,
+                       const char *task,
+                       weft_notice *notices,
+                       size_t capacity,
+                       size_t *count,
+                       uint64_t timeout_us);
 
 /**
  * Finds the running cluster of this name on this host, waiting up to the timeout for one that is

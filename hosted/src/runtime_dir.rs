@@ -19,8 +19,10 @@
 //! could clear each other's files away, and a lock file could be unlinked under one who has
 //! opened and not yet locked it.
 //!
-//! Non-goals: guarding against other processes of the same user, and checking the
-//! directories above the runtime directory.
+//! A directory that is chosen has nothing above it that others may replace. One that the user
+//! names is taken wherever it is.
+//!
+//! Non-goal: guarding against other processes of the same user.
 
 mod choice;
 mod claim;
@@ -67,14 +69,17 @@ impl RuntimeDir {
     /// Opens the directory that the environment chooses; makes it if there is none.
     ///
     /// # Errors
-    /// No place is left to choose, or [`at`](Self::at) refuses it.
+    /// No place is left to choose, others may replace what is above it, or [`at`](Self::at) refuses
+    /// it.
     pub fn open() -> Result<Self, RuntimeDirError> {
         let environment = Environment::read();
-        let dir = Self::at(choose(&environment)?)?;
+        let path = choose(&environment)?;
         // A user may name a private directory anywhere.
         if environment.given().is_some() {
-            return Ok(dir);
+            return Self::at(path);
         }
+        check_above(&path)?;
+        let dir = Self::at(path)?;
         // A link on the way may lead to where the chosen path does not.
         let real = dir.path.canonicalize().map_err(failed("resolve", &dir.path))?;
         match choice::shared_root(&real) {
@@ -230,6 +235,28 @@ fn check_private(path: &Path) -> Result<(), RuntimeDirError> {
     }
     if found.mode() & OPEN_TO_OTHERS != 0 {
         return Err(RuntimeDirError::Open { path, mode: found.mode() & 0o7777 });
+    }
+    Ok(())
+}
+
+/// Refuses a path whose directories others may replace: one of those above it that exist has a mode
+/// by which others may rename what is in it. A group of the user alone, of the user's own number as
+/// Debian makes it, is no other.
+fn check_above(path: &Path) -> Result<(), RuntimeDirError> {
+    const GROUP: u32 = 0o020;
+    const OTHERS: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    let user = rustix::process::geteuid().as_raw();
+    let there = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("/"));
+    let real = there.canonicalize().map_err(failed("resolve", there))?;
+    for above in real.ancestors() {
+        let found = above.metadata().map_err(failed("inspect", above))?;
+        let is_own_group = found.uid() == user && found.gid() == user;
+        let by_others = if is_own_group { OTHERS } else { GROUP | OTHERS };
+        if found.mode() & by_others != 0 && found.mode() & STICKY == 0 {
+            let (path, above) = (path.to_owned(), above.to_owned());
+            return Err(RuntimeDirError::Replaceable { path, above, mode: found.mode() & 0o7777 });
+        }
     }
     Ok(())
 }

@@ -57,3 +57,21 @@ fn no_module_with_functions_of_c_is_left_out() {
         assert_eq!(text.contains("no_mangle") || stem == "code", PARTS.contains(&stem), "{stem}");
     }
 }
+
+/// But for those without a pointer.
+#[test]
+fn each_function_of_the_header_is_passed_null_by_a_test() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file| fs::read_to_string(crate_dir.join(file)).expect("it is text");
+    let (header, tests) = (read("weft.h"), read("tests/refusals.c"));
+    let declared = |line: &str| {
+        let name = line.split('(').next()?.rsplit([' ', '*']).next()?;
+        (line.starts_with("weft_code ") || line.starts_with("const ")).then(|| name.to_owned())
+    };
+    let names: Vec<String> = header.lines().filter_map(declared).collect();
+    assert!(names.len() > 50, "{names:?}");
+    for name in names.iter().filter(|it| *it != "weft_version" && *it != "weft_code_name") {
+        let is_passed = tests.contains(&format!("NULL_IN({name}(")) || name == "weft_last_error";
+        assert!(is_passed, "pass null to {name} in tests/refusals.c");
+    }
+}

@@ -9,6 +9,7 @@
 
 static weft_member *member;
 static weft_identity self;
+static weft_mask *mask;
 
 /* `call` returns `code`, and where that is an error its cause and its cure are there. */
 #define EXPECT(expected, call) expect(expected, call, #call, __LINE__)
@@ -50,14 +51,9 @@ static void no_member_yet(void) {
 
 static void what_is_null_or_not_aligned(void) {
     weft_message message;
-    EXPECT(WEFT_NULL, weft_take(member, NULL, 0));
     EXPECT(WEFT_NULL, weft_take(member, (weft_message *)((uintptr_t)&message + 1), 0));
     EXPECT(WEFT_NULL, weft_put(member, self.rank, NULL, 1, 0));
     says("payload");
-    EXPECT(WEFT_NULL, weft_group_open(member, NULL, 0));
-    EXPECT(WEFT_NULL, weft_working(member, 1000, NULL, NULL));
-    EXPECT(WEFT_NULL, weft_saved(member, NULL, 4, &(size_t){0}));
-    EXPECT(WEFT_NULL, weft_saved(member, bytes, 4, NULL));
     EXPECT(WEFT_ARGUMENT, weft_save(member, bytes, SIZE_MAX));
 
     size_t count = 7;
@@ -67,18 +63,131 @@ static void what_is_null_or_not_aligned(void) {
     EXPECT(WEFT_NULL, weft_put_batch(member, self.rank, bad, 2, &count, 0));
     says("payloads");
     EXPECT(WEFT_ARGUMENT, weft_put_batch(member, self.rank, bad, SIZE_MAX / 2, &count, 0));
-    EXPECT(WEFT_NULL, weft_take_batch(member, NULL, 1, &count, 0));
-    EXPECT(WEFT_NULL, weft_take_batch(member, &message, 1, NULL, 0));
-    EXPECT(WEFT_NULL, weft_release_batch(member, NULL, 1));
-    EXPECT(WEFT_NULL, weft_vote_number(member, NULL, 1, 1));
-    EXPECT(WEFT_NULL, weft_vote_bytes(member, "t", 1, NULL, 1));
-    EXPECT(WEFT_NULL, weft_report_phase(member, NULL, 1));
     /* Nothing was put, and nothing written. */
     EXPECT(WEFT_NONE, weft_take(member, &message, 0));
     if (count != 7) {
         fprintf(stderr, "a refused batch has written %zu\n", count);
         exit(EXIT_FAILURE);
     }
+}
+
+/* Null in each place where it means nothing, in the order of weft.h; the test `header` compares the
+ * names. Every other argument is good, and nothing happens. */
+static void null_in_each_place(void) {
+    weft_member *const m = member;
+    weft_identity identity;
+    weft_view view;
+    weft_event event;
+    weft_message message;
+    weft_payload payload = {bytes, 1};
+    weft_delivery delivery;
+    weft_part part;
+    weft_standing standing;
+    const weft_value *values;
+    weft_shape shape = {.dtype = WEFT_U8, .rank = 1, .dims = {1}};
+    weft_notice notices[WEFT_NOTICES_MAX];
+    weft_generation generation;
+    weft_watched watched;
+    uint32_t request;
+    uint64_t number;
+    size_t count;
+    int descriptor;
+    const uint8_t *const b = bytes;
+    const uint16_t to = self.rank;
+#define NULL_IN(call) EXPECT(WEFT_NULL, call)
+    if (weft_last_error(NULL) != WEFT_NULL) {
+        fprintf(stderr, "weft_last_error takes null\n");
+        exit(EXIT_FAILURE);
+    }
+    NULL_IN(weft_join(NULL, 0));
+    NULL_IN(weft_spawn(NULL));
+    NULL_IN(weft_close(NULL));
+    NULL_IN(weft_identify(NULL, &identity)), NULL_IN(weft_identify(m, NULL));
+    NULL_IN(weft_poll(NULL));
+    NULL_IN(weft_wait(NULL, 0));
+    NULL_IN(weft_descriptor(NULL, &descriptor)), NULL_IN(weft_descriptor(m, NULL));
+    NULL_IN(weft_working(NULL, 9, (weft_step)abort, NULL)), NULL_IN(weft_working(m, 9, NULL, NULL));
+    NULL_IN(weft_current_view(NULL, &view)), NULL_IN(weft_current_view(m, NULL));
+    NULL_IN(weft_members(NULL, &number)), NULL_IN(weft_members(m, NULL));
+    NULL_IN(weft_next_event(NULL, &event, 0)), NULL_IN(weft_next_event(m, NULL, 0));
+    NULL_IN(weft_put(NULL, to, b, 1, 0)), NULL_IN(weft_put(m, to, NULL, 1, 0));
+    NULL_IN(weft_flush(NULL, 0));
+    NULL_IN(weft_take(NULL, &message, 0)), NULL_IN(weft_take(m, NULL, 0));
+    NULL_IN(weft_release(NULL, 0));
+    NULL_IN(weft_put_batch(NULL, to, &payload, 1, &count, 0));
+    NULL_IN(weft_put_batch(m, to, NULL, 1, &count, 0));
+    NULL_IN(weft_put_batch(m, to, &payload, 1, NULL, 0));
+    NULL_IN(weft_take_batch(NULL, &message, 1, &count, 0));
+    NULL_IN(weft_take_batch(m, NULL, 1, &count, 0));
+    NULL_IN(weft_take_batch(m, &message, 1, NULL, 0));
+    NULL_IN(weft_release_batch(NULL, NULL, 0)), NULL_IN(weft_release_batch(m, NULL, 1));
+    NULL_IN(weft_broadcast(NULL, b, 1, NULL, 0)), NULL_IN(weft_broadcast(m, NULL, 1, NULL, 0));
+    NULL_IN(weft_deliver(NULL, &delivery, 0)), NULL_IN(weft_deliver(m, NULL, 0));
+    NULL_IN(weft_delivered(NULL, 0, 1, &delivery)), NULL_IN(weft_delivered(m, 0, 1, NULL));
+    NULL_IN(weft_group_open(NULL, "all", 0)), NULL_IN(weft_group_open(m, NULL, 0));
+    NULL_IN(weft_group_set_topology(NULL, "all", 0)), NULL_IN(weft_group_set_topology(m, NULL, 0));
+    NULL_IN(weft_group_broadcast(NULL, "all", 0, b, 1, &number, 0));
+    NULL_IN(weft_group_broadcast(m, NULL, 0, b, 1, &number, 0));
+    NULL_IN(weft_group_broadcast(m, "all", 0, NULL, 1, &number, 0));
+    NULL_IN(weft_group_broadcast(m, "all", 0, b, 1, NULL, 0));
+    NULL_IN(weft_group_begin(NULL, "all", 0, 1, &number, 0));
+    NULL_IN(weft_group_begin(m, NULL, 0, 1, &number, 0));
+    NULL_IN(weft_group_begin(m, "all", 0, 1, NULL, 0));
+    NULL_IN(weft_group_write(NULL, "all", b, 1, &count, 0));
+    NULL_IN(weft_group_write(m, NULL, b, 1, &count, 0));
+    NULL_IN(weft_group_write(m, "all", NULL, 1, &count, 0));
+    NULL_IN(weft_group_write(m, "all", b, 1, NULL, 0));
+    NULL_IN(weft_group_receive(NULL, "all", bytes, 1, &count, &part, 0));
+    NULL_IN(weft_group_receive(m, NULL, bytes, 1, &count, &part, 0));
+    NULL_IN(weft_group_receive(m, "all", NULL, 1, &count, &part, 0));
+    NULL_IN(weft_group_receive(m, "all", bytes, 1, NULL, &part, 0));
+    NULL_IN(weft_group_receive(m, "all", bytes, 1, &count, NULL, 0));
+    NULL_IN(weft_group_standing(NULL, "all", 0, &standing));
+    NULL_IN(weft_group_standing(m, NULL, 0, &standing));
+    NULL_IN(weft_group_standing(m, "all", 0, NULL));
+    NULL_IN(weft_barrier(NULL, "all", &number, 0)), NULL_IN(weft_barrier(m, NULL, &number, 0));
+    NULL_IN(weft_barrier(m, "all", NULL, 0));
+    NULL_IN(weft_all_gather(NULL, "all", b, 1, &values, &count, 0));
+    NULL_IN(weft_all_gather(m, NULL, b, 1, &values, &count, 0));
+    NULL_IN(weft_all_gather(m, "all", NULL, 1, &values, &count, 0));
+    NULL_IN(weft_all_gather(m, "all", b, 1, NULL, &count, 0));
+    NULL_IN(weft_all_gather(m, "all", b, 1, &values, NULL, 0));
+    NULL_IN(weft_send(NULL, to, "e", 0, &shape, b, 1, &request, 0));
+    NULL_IN(weft_send(m, to, NULL, 0, &shape, b, 1, &request, 0));
+    NULL_IN(weft_send(m, to, "e", 0, &shape, NULL, 1, &request, 0));
+    NULL_IN(weft_send(m, to, "e", 0, &shape, b, 1, NULL, 0));
+    NULL_IN(weft_receive(NULL, to, "e", 0, NULL, &request, 0));
+    NULL_IN(weft_receive(m, to, NULL, 0, NULL, &request, 0));
+    NULL_IN(weft_receive(m, to, "e", 0, NULL, NULL, 0));
+    NULL_IN(weft_cancel(NULL, 1));
+    NULL_IN(weft_take_tensor(NULL, 1, bytes, 1, &count, &shape));
+    NULL_IN(weft_take_tensor(m, 1, NULL, 1, &count, &shape));
+    NULL_IN(weft_take_tensor(m, 1, bytes, 1, NULL, &shape));
+    NULL_IN(weft_take_tensor(m, 1, bytes, 1, &count, NULL));
+    NULL_IN(weft_clean_step(NULL, 0));
+    NULL_IN(weft_abort_step(NULL, 0));
+    NULL_IN(weft_save(NULL, b, 1)), NULL_IN(weft_save(m, NULL, 1));
+    NULL_IN(weft_saved(NULL, bytes, 4, &count)), NULL_IN(weft_saved(m, NULL, 4, &count));
+    NULL_IN(weft_saved(m, bytes, 4, NULL));
+    NULL_IN(weft_vote_number(NULL, "t", 1, 1)), NULL_IN(weft_vote_number(m, NULL, 1, 1));
+    NULL_IN(weft_vote_bytes(NULL, "t", 1, b, 1)), NULL_IN(weft_vote_bytes(m, NULL, 1, b, 1));
+    NULL_IN(weft_vote_bytes(m, "t", 1, NULL, 1));
+    NULL_IN(weft_report_phase(NULL, "t", 1)), NULL_IN(weft_report_phase(m, NULL, 1));
+    NULL_IN(weft_notices(NULL, "t", notices, WEFT_NOTICES_MAX, &count, 0));
+    NULL_IN(weft_notices(m, NULL, notices, WEFT_NOTICES_MAX, &count, 0));
+    NULL_IN(weft_notices(m, "t", NULL, WEFT_NOTICES_MAX, &count, 0));
+    NULL_IN(weft_notices(m, "t", notices, WEFT_NOTICES_MAX, NULL, 0));
+    NULL_IN(weft_mask_open(NULL, "t", 0, 0)), NULL_IN(weft_mask_open(&mask, NULL, 0, 0));
+    NULL_IN(weft_mask_changes(NULL, &number)), NULL_IN(weft_mask_changes(mask, NULL));
+    NULL_IN(weft_mask_load(NULL, &number, &number)), NULL_IN(weft_mask_load(mask, NULL, &number));
+    NULL_IN(weft_mask_load(mask, &number, NULL));
+    NULL_IN(weft_mask_incarnation(NULL, 1, 0, &generation));
+    NULL_IN(weft_mask_incarnation(mask, 1, 0, NULL));
+    NULL_IN(weft_mask_close(NULL));
+    NULL_IN(weft_watch(NULL, "t", 0)), NULL_IN(weft_watch(&(weft_watcher *){NULL}, NULL, 0));
+    NULL_IN(weft_watch_next(NULL, &watched, 0));
+    NULL_IN(weft_watch_close(NULL));
+    EXPECT(WEFT_NONE, weft_take(m, &message, 0));
 }
 
 static void what_has_no_meaning(void) {
@@ -108,6 +217,8 @@ static void what_has_no_meaning(void) {
     EXPECT(WEFT_UNKNOWN, weft_vote_number(member, "no such", 1, 40));
     EXPECT(WEFT_UNKNOWN, weft_vote_bytes(member, "no such", 1, bytes, 4));
     EXPECT(WEFT_UNKNOWN, weft_report_phase(member, "no such", 3));
+    weft_notice notices[WEFT_NOTICES_MAX];
+    EXPECT(WEFT_UNKNOWN, weft_notices(member, "no such", notices, WEFT_NOTICES_MAX, &count, 0));
     says("no such");
 }
 
@@ -169,6 +280,12 @@ static void a_buffer_too_small(void) {
         fprintf(stderr, "another record: %zu bytes\n", len);
         exit(EXIT_FAILURE);
     }
+    weft_notice notice;
+    EXPECT(WEFT_BUFFER, weft_notices(member, "t", &notice, 1, &len, 0));
+    if (len != WEFT_NOTICES_MAX) {
+        fprintf(stderr, "%zu notices are needed\n", len);
+        exit(EXIT_FAILURE);
+    }
     EXPECT(WEFT_BUFFER, weft_group_receive(member, "all", bytes, 8, &len, &part, 1000000));
     EXPECT(WEFT_NONE, weft_group_receive(member, "all", bytes, len, &len, &part, 0));
 }
@@ -204,6 +321,8 @@ static void *from_another_thread(void *unused) {
     EXPECT(WEFT_THREAD, weft_release_batch(member, NULL, 0));
     EXPECT(WEFT_THREAD, weft_group_set_topology(member, "all", WEFT_TOPOLOGY_AUTO));
     EXPECT(WEFT_THREAD, weft_report_phase(member, "t", 1));
+    weft_notice notices[WEFT_NOTICES_MAX];
+    EXPECT(WEFT_THREAD, weft_notices(member, "t", notices, WEFT_NOTICES_MAX, &(size_t){0}, 0));
     return unused;
 }
 
@@ -237,8 +356,6 @@ static void in_thread(void *(*act)(void *)) {
     }
 }
 
-static weft_mask *mask;
-
 static void *of_another_thread(void *unused) {
     uint64_t changes;
     EXPECT(WEFT_THREAD, weft_mask_changes(mask, &changes));
@@ -262,6 +379,7 @@ static void masks_and_watchers(void *unused) {
     EXPECT(WEFT_CLOSED, weft_watch_close((weft_watcher *)mask));
     EXPECT(WEFT_CLOSED, weft_poll((weft_member *)mask));
     EXPECT(WEFT_OK, weft_watch(&watcher, self.name, 10000000));
+    EXPECT(WEFT_NULL, weft_watch_next(watcher, NULL, 0));
     EXPECT(WEFT_OK, weft_watch_next(watcher, &event, 10000000));
     EXPECT(WEFT_CLOSED, weft_mask_changes((weft_mask *)watcher, &changes));
     EXPECT(WEFT_OK, weft_watch_close(watcher));
@@ -307,6 +425,7 @@ int main(int argc, char **argv) {
     EXPECT(WEFT_OK, weft_join(&member, WEFT_FOREVER));
     EXPECT(WEFT_OK, weft_identify(member, &self));
     EXPECT(WEFT_OK, weft_group_open(member, "all", WEFT_FOREVER));
+    null_in_each_place();
     what_is_null_or_not_aligned();
     what_has_no_meaning();
     a_receipt_twice();

@@ -53,13 +53,19 @@ use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::SIGXFSZ;
 
+use crate::log;
 use failure::Failure;
 use output::Output;
 use weft::explain::Code;
 
+/// At the end of the help.
+const LOGS: &str = "\
+WEFT_LOG=debug logs what happens inside to standard error; WEFT_LOG_FORMAT=json or logfmt has \
+programs read it.";
+
 /// Group communication over one-sided memory that survives its members' failures.
 #[derive(Debug, Parser)]
-#[command(name = "weft", version, about, max_term_width = 100)]
+#[command(name = "weft", version, about, max_term_width = 100, after_help = LOGS)]
 struct Arguments {
     /// Print machine-readable JSON: the last line is one object.
     #[arg(long, global = true)]
@@ -168,13 +174,17 @@ fn small_stack(bytes: u64) -> ExitCode {
 
 #[inline(never)]
 fn run() -> ExitCode {
-    log_to_standard_error();
+    let logs = log::to_standard_error();
     outlive_limit_of_files();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return failure::report_usage(&error, &Arguments::command()),
     };
     let output = Output::new(arguments.json);
+    if let Err(unknown) = logs {
+        let cure = format!("set {} to text, json or logfmt, or unset it", log::FORMAT_VARIABLE);
+        return Failure::of(Code::Usage, unknown.to_string(), cure).report(output);
+    }
     let done = dispatch(arguments.command, output);
     match done.and_then(|status| output.check().map(|()| status)) {
         Ok(status) => status,
@@ -239,11 +249,4 @@ fn outlive_limit_of_files() {
     if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
         tracing::warn!(%error, "a file beyond the limit on its size ends this process");
     }
-}
-
-/// Messages of the library go to standard error, at the level that WEFT_LOG names.
-fn log_to_standard_error() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("WEFT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

@@ -6,6 +6,7 @@ pub mod cli;
 mod conform;
 pub mod demo;
 pub mod doctor;
+mod log;
 mod metrics;
 mod notify;
 pub mod transfer;

@@ -2,9 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use weft::cluster::Topology;
 use weft::member::{CallError, Group as WeftGroup, GroupDelivery as It, GroupError, MemberHandle};
 
-use crate::error::OrRaise;
+use crate::error::{OrRaise, refused};
 use crate::home::Home;
 use crate::message::bytes_of;
 use crate::waiting::{seconds, wait, wait_for_room};
@@ -86,6 +87,13 @@ impl Group {
 
 #[pymethods]
 impl Group {
+    /// How the blocks of messages travel that this incarnation sends from now on: a word as for
+    /// `group.topology` in the cluster file, such as "pipe".
+    fn set_topology(&self, py: Python<'_>, topology: &str) -> PyResult<()> {
+        let topology = topology.parse::<Topology>().map_err(|error| refused(py, &error))?;
+        self.call(py, 0.0, |group| group.set_topology(topology))
+    }
+
     /// Sends a message to all other members, whole or not at all, and returns its number. What is
     /// longer than the window must be begun.
     #[pyo3(signature = (payload, tag=0, timeout=5.0))]

@@ -33,6 +33,7 @@ mod inbox;
 mod member;
 mod message;
 mod misuse;
+mod task;
 mod tensor;
 mod tensor_bytes;
 mod waiting;
@@ -53,6 +54,8 @@ mod _weft {
     use crate::member::{Member, join};
     #[pymodule_export]
     use crate::message::{Delivery, Message};
+    #[pymodule_export]
+    use crate::task::Notice;
     #[pymodule_export]
     use crate::tensor::{Offer, Tensor};
     #[pymodule_export]

@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 use weft::clock::Deadline;
 use weft::member::{
     BroadcastError, CallError, JoinError, Member as WeftMember, MemberEnded, MemberHandle,
-    PutError, Rank, STOP_TIMEOUT, TensorName,
+    PutError, Rank, STOP_TIMEOUT, Taken, TakenBatch, TensorName,
 };
 use weft::readiness::{Readiness, await_events};
 
@@ -18,7 +18,8 @@ use crate::event::{Event, View};
 use crate::group::Group;
 use crate::home::Home;
 use crate::inbox::Inbox;
-use crate::message::{Delivery, Message, bytes_of};
+use crate::message::{Delivery, Message, bytes_of, release_all};
+use crate::task::{Notice, vote_of};
 use crate::tensor::{self, Offer, Tensor};
 use crate::waiting::{seconds, wait, wait_for_room};
 
@@ -57,6 +58,11 @@ fn at_exit<'py>(py: Python<'py>, member: &Py<Member>) -> PyResult<Bound<'py, PyC
             arguments.py().detach(|| handle.flush(STOP_TIMEOUT).is_ok());
         }
     })
+}
+
+/// Whether a later attempt may find what this one did not.
+fn is_lack_of_room(error: &CallError<PutError>) -> bool {
+    matches!(error, CallError::Refused(PutError::Full { .. } | PutError::NotAMember))
 }
 
 impl Member {
@@ -184,10 +190,25 @@ impl Member {
     ) -> PyResult<()> {
         let (handle, timeout) = (self.handle(py)?, seconds(py, timeout)?);
         let bytes = bytes_of(payload)?;
-        let is_lack = |error: &CallError<PutError>| {
-            matches!(error, CallError::Refused(PutError::Full { .. } | PutError::NotAMember))
-        };
-        wait_for_room(py, timeout, is_lack, |slice| handle.put(Rank(to), &bytes, slice))
+        wait_for_room(py, timeout, is_lack_of_room, |slice| handle.put(Rank(to), &bytes, slice))
+    }
+
+    /// Puts the first of the messages into the mailbox of a member, as many as there is room for,
+    /// and returns how many: put the rest again. Waits until one was accepted.
+    #[pyo3(signature = (to, payloads, timeout=5.0))]
+    fn put_batch(
+        &self,
+        py: Python<'_>,
+        to: u16,
+        payloads: &Bound<'_, PyAny>,
+        timeout: f64,
+    ) -> PyResult<usize> {
+        let (handle, timeout) = (self.handle(py)?, seconds(py, timeout)?);
+        let read = payloads.try_iter()?.map(|payload| bytes_of(&payload?));
+        let read = read.collect::<PyResult<Vec<Vec<u8>>>>()?;
+        let batch = || read.iter().map(Vec::as_slice);
+        let put = |slice| handle.put_batch(Rank(to), batch(), slice);
+        wait_for_room(py, timeout, is_lack_of_room, put)
     }
 
     /// Waits until all that was put is in the memory of its receivers; whether it is.
@@ -204,6 +225,31 @@ impl Member {
         let (handle, timeout) = (self.handle(py)?, seconds(py, timeout)?);
         let taken = wait(py, timeout, |slice| handle.take(slice))?;
         taken.map(|taken| Message::new(py, handle.clone(), taken)).transpose()
+    }
+
+    /// The next messages of the own mailbox, at most so many, as soon as there is one; none by the
+    /// end of the timeout.
+    #[pyo3(signature = (most, timeout=0.0))]
+    fn take_batch(&self, py: Python<'_>, most: usize, timeout: f64) -> PyResult<Vec<Message>> {
+        let (handle, timeout) = (self.handle(py)?, seconds(py, timeout)?);
+        let mut batch = TakenBatch::default();
+        if most > 0 {
+            wait(py, timeout, |slice| {
+                let taken = handle.take_batch(&mut batch, most, slice);
+                taken.map(|taken| (taken > 0).then_some(()))
+            })?;
+        }
+        let message = |(sender, sequence, receipt, payload): (_, _, _, &[u8])| {
+            let taken = Taken { sender, sequence, receipt, payload: payload.to_vec() };
+            Message::new(py, handle.clone(), taken)
+        };
+        batch.iter().map(message).collect()
+    }
+
+    /// Releases messages in one call, as `Message.release` does one: all of them, or none.
+    fn release_batch(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+        let messages = messages.try_iter()?.map(|it| Ok(it?.cast_into::<Message>()?.unbind()));
+        release_all(py, self.handle(py)?, &messages.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Broadcasts to all other members, and returns the number of the message. No two of them
@@ -314,6 +360,39 @@ impl Member {
     fn abort_step(&self, py: Python<'_>, step: i64) -> PyResult<()> {
         let handle = self.handle(py)?;
         py.detach(|| handle.abort_step(step)).or_raise(py)
+    }
+
+    /// Votes in a round for a task of this node that is a version of an N-version task: a number,
+    /// or bytes, which agree with the same bytes alone. The vote stands once this returns.
+    fn vote(
+        &self,
+        py: Python<'_>,
+        task: &str,
+        round: u32,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (handle, vote) = (self.handle(py)?, vote_of(value)?);
+        py.detach(|| handle.vote(task, round, vote)).or_raise(py)
+    }
+
+    /// Reports the phase of a task of this node: a number that the guard PHASE of a recovery script
+    /// reads.
+    fn report_phase(&self, py: Python<'_>, task: &str, phase: u8) -> PyResult<()> {
+        let handle = self.handle(py)?;
+        py.detach(|| handle.report_phase(task, phase)).or_raise(py)
+    }
+
+    /// What SEND and WARN of the recovery script have for a task of this node, and outcomes of
+    /// votes, oldest first; none by the end of the timeout. What an incarnation was not returned,
+    /// the next one gets.
+    #[pyo3(signature = (task, timeout=0.0))]
+    fn notices(&self, py: Python<'_>, task: &str, timeout: f64) -> PyResult<Vec<Notice>> {
+        let (handle, timeout) = (self.handle(py)?, seconds(py, timeout)?);
+        let come = wait(py, timeout, |slice| {
+            let come = handle.notices(task, slice);
+            come.map(|come| (!come.notices.is_empty()).then_some(come))
+        })?;
+        Ok(come.map(Notice::of_all).unwrap_or_default())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -65,6 +65,23 @@ struct HeldMessage {
     view: Option<Py<PyMemoryView>>,
 }
 
+impl HeldMessage {
+    /// Ends the view of the payload; its receipt, once no view of it is left.
+    fn give_up(&mut self, py: Python<'_>) -> PyResult<Receipt> {
+        if let Some(view) = self.view.take()
+            && view.call_method0(py, "release").is_err()
+        {
+            self.view = Some(view);
+            return Err(Misuse::PayloadInUse.raise(py));
+        }
+        // A slice of that view, or an array over it, is left.
+        if self.payload.get().lent.load(Ordering::Relaxed) > 0 {
+            return Err(Misuse::PayloadInUse.raise(py));
+        }
+        Ok(self.receipt)
+    }
+}
+
 /// A message that was taken. It comes again, to the next incarnation of this member, unless it is
 /// released: by `release`, or at the end of a `with` block that raises nothing.
 #[pyclass(frozen, module = "weft")]
@@ -101,6 +118,27 @@ impl Message {
     }
 }
 
+/// Releases all of `messages` in one call of the member, or none of them.
+pub(crate) fn release_all(
+    py: Python<'_>,
+    handle: &MemberHandle,
+    messages: &[Py<Message>],
+) -> PyResult<()> {
+    let mut places = Vec::with_capacity(messages.len());
+    let mut receipts = Vec::with_capacity(messages.len());
+    for message in messages {
+        // One that is in the list twice is busy the second time.
+        let place = message.get().held.try_lock();
+        let mut place = place.map_err(|_| Misuse::Busy.raise(py))?;
+        let held = place.as_mut().ok_or_else(|| Misuse::Released.raise(py))?;
+        receipts.push(held.give_up(py)?);
+        places.push(place);
+    }
+    py.detach(|| handle.release_all(receipts)).or_raise(py)?;
+    places.iter_mut().for_each(|place| **place = None);
+    Ok(())
+}
+
 #[pymethods]
 impl Message {
     /// Its bytes, as a read-only memoryview until it is released.
@@ -121,17 +159,7 @@ impl Message {
         let handle = self.handle.get().or_raise(py)?;
         self.with_held(py, |held| {
             let there = held.as_mut().ok_or_else(|| Misuse::Released.raise(py))?;
-            if let Some(view) = there.view.take()
-                && view.call_method0(py, "release").is_err()
-            {
-                there.view = Some(view);
-                return Err(Misuse::PayloadInUse.raise(py));
-            }
-            // A slice of that view, or an array over it, is left.
-            if there.payload.get().lent.load(Ordering::Relaxed) > 0 {
-                return Err(Misuse::PayloadInUse.raise(py));
-            }
-            let receipt = there.receipt;
+            let receipt = there.give_up(py)?;
             py.detach(|| handle.release(receipt)).or_raise(py)?;
             *held = None;
             Ok(())

@@ -17,7 +17,11 @@ def meets() -> None:
     values = group.all_gather(str(member.rank).encode(), timeout=20)
     assert values == [str(rank).encode() for rank in range(member.size)]
     assert group.barrier(timeout=20) == first + 1
+    with pytest.raises(weft.Error, match="pipe") as refused:
+        group.set_topology("star")
+    assert refused.value.code == "cluster_file"
     if member.rank == 0:
+        group.set_topology("pipe")
         group.broadcast(b"short", tag=7, timeout=20)
         with pytest.raises(weft.Error) as raised:
             group.broadcast(LONG)

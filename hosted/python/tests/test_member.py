@@ -91,6 +91,42 @@ def test_a_payload_that_is_in_use_is_not_released(place: Path) -> None:
     assert run_well(place, keeps).said(0) == ["kept"]
 
 
+def takes_batches() -> None:
+    member = weft.join()
+    sent: list[bytes | bytearray | memoryview] = [b"one", b"", bytearray(b"three"), memoryview(b"four")]
+    assert member.put_batch(member.rank, sent, timeout=20) == 4
+    assert member.put_batch(member.rank, []) == 0
+    got: list[weft.Message] = []
+    while len(got) < 4:
+        batch = member.take_batch(min(3, 4 - len(got)), timeout=20)
+        assert 1 <= len(batch) <= 3
+        got += batch
+    assert [bytes(message.payload) for message in got] == [bytes(it) for it in sent]
+    assert member.take_batch(0, timeout=math.inf) == member.take_batch(9) == []
+    # All of them or none: not while one is in use, nor one of them twice.
+    kept = got[3].payload[1:]
+    assert refusal(lambda: member.release_batch(got)).code == "busy"
+    del kept
+    assert refusal(lambda: member.release_batch([got[0], got[0]])).code == "busy"
+    with pytest.raises(TypeError):
+        member.release_batch([got[0], b"no message"])  # type: ignore[list-item]
+    assert bytes(got[0].payload) == b"one", "it was not released"
+    view = got[0].payload
+    member.release_batch(got)
+    with pytest.raises(ValueError, match="released memoryview"):
+        view[0]
+    assert refusal(lambda: member.release_batch(got)).code == "usage"
+    assert refusal(lambda: member.put_batch(99, sent)).code == "node_out_of_range"
+    with pytest.raises(TypeError):
+        member.put_batch(member.rank, [b"good", 7])  # type: ignore[list-item]
+    assert member.take() is None, "nothing of a batch with a wrong payload was put"
+    print("in batches")
+
+
+def test_batches_are_put_taken_and_released(place: Path) -> None:
+    assert run_well(place, takes_batches).said(0) == ["in batches"]
+
+
 def raises_in_a_handler() -> None:
     member = weft.join()
     member.put(member.rank, b"work")
@@ -179,6 +215,10 @@ def misuses() -> None:
         ("usage", lambda: weft.join()),
         ("message_too_long", lambda: member.save(bytes(4097))),
         ("cluster_file", lambda: member.group("none")),
+        ("task_unknown", lambda: member.vote("none", 1, 41)),
+        ("task_unknown", lambda: member.vote("none", 1, b"bytes")),
+        ("task_unknown", lambda: member.report_phase("none", 1)),
+        ("task_unknown", lambda: member.notices("none")),
         ("cluster_file", lambda: member.send(0, "x", 0, numpy.zeros(1))),
     ]
     for code, act in cases:
@@ -186,6 +226,8 @@ def misuses() -> None:
     for wrong in ("text", 7, None):
         with pytest.raises(TypeError):
             member.put(0, wrong)  # type: ignore[arg-type]
+    with pytest.raises(OverflowError):
+        member.vote("none", 1, 2**63)
     assert member.take() is None and member.deliver() is None
     print("refused")
 

@@ -68,7 +68,7 @@ impl Environment {
 /// The directory for this environment; whether it can be used is not looked at.
 ///
 /// # Errors
-/// `$WEFT_RUNTIME_DIR` is relative, or nothing is set.
+/// `$WEFT_RUNTIME_DIR` is relative, nothing is set, or only what is in a shared directory.
 pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
     if let Some(path) = environment.given() {
         if !path.is_absolute() {
@@ -77,18 +77,23 @@ pub fn choose(environment: &Environment) -> Result<PathBuf, RuntimeDirError> {
         return Ok(path.to_owned());
     }
     let root = Some(PathBuf::from("/run")).filter(|_| environment.uid == 0);
-    [
-        (&environment.xdg_runtime_dir, "weft"),
-        (&environment.run_user_dir, "weft"),
-        (&root, "weft"),
-        (&environment.xdg_state_home, "weft/run"),
-        (&environment.home, ".local/state/weft/run"),
-    ]
-    .into_iter()
-    .filter_map(|(base, below)| base.as_ref().map(|base| (base, below)))
-    .find(|(base, _)| base.is_absolute() && shared_root(base).is_none())
-    .map(|(base, below)| base.join(below))
-    .ok_or(RuntimeDirError::NoPlace)
+    let mut refused = RuntimeDirError::NoPlace;
+    for (variable, base, below) in [
+        ("XDG_RUNTIME_DIR", &environment.xdg_runtime_dir, "weft"),
+        ("", &environment.run_user_dir, "weft"),
+        ("", &root, "weft"),
+        ("XDG_STATE_HOME", &environment.xdg_state_home, "weft/run"),
+        ("HOME", &environment.home, ".local/state/weft/run"),
+    ] {
+        let Some(base) = base.as_ref().filter(|base| base.is_absolute()) else { continue };
+        match shared_root(base) {
+            None => return Ok(base.join(below)),
+            Some(root) => {
+                refused = RuntimeDirError::SharedBase { variable, base: base.clone(), root };
+            }
+        }
+    }
+    Err(refused)
 }
 
 /// The directory shared by all users that `path` is in or below, if it is.
@@ -110,6 +115,7 @@ pub(super) fn shared_root(path: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::Explain;
 
     const NOTHING: Environment = Environment {
         weft_runtime_dir: None,
@@ -168,5 +174,18 @@ mod tests {
         };
         let chosen = choose(&environment).expect("a home");
         assert_eq!(chosen, Path::new("/tmpfs/w/.local/state/weft/run"));
+    }
+
+    #[test]
+    fn a_home_below_a_shared_directory_is_refused_with_that_reason() {
+        let environment = Environment {
+            xdg_state_home: Some("state".into()),
+            home: Some("/var/tmp/w".into()),
+            ..NOTHING
+        };
+        let refused = choose(&environment).expect_err("nothing else is set");
+        let said = "HOME is /var/tmp/w, which is in /var/tmp, and all users share /var/tmp";
+        assert_eq!(refused.to_string(), said);
+        assert!(refused.cure().starts_with("set WEFT_RUNTIME_DIR"), "{}", refused.cure());
     }
 }

@@ -21,7 +21,7 @@ pub enum RuntimeDirError {
     /// No variable names a place, and there is no directory of the user's session.
     #[error(
         "no private directory for control sockets: WEFT_RUNTIME_DIR, XDG_RUNTIME_DIR, \
-         XDG_STATE_HOME and HOME are unset or name shared directories"
+         XDG_STATE_HOME and HOME are unset or relative"
     )]
     NoPlace,
     /// `$WEFT_RUNTIME_DIR` is not an absolute path.
@@ -37,6 +37,29 @@ pub enum RuntimeDirError {
         path: PathBuf,
         /// The shared one it is in.
         root: &'static str,
+    },
+    /// The only places that variables name are in directories that all users share.
+    #[error("{variable} is {base}, which is in {root}, and all users share {root}")]
+    SharedBase {
+        /// The last of these variables.
+        variable: &'static str,
+        /// Its value.
+        base: PathBuf,
+        /// The shared directory it is in.
+        root: &'static str,
+    },
+    /// Others may replace what is on the way to the directory.
+    #[error(
+        "the runtime directory {path} is below {above}, which has mode {mode:04o}, so that others \
+         may replace it"
+    )]
+    Replaceable {
+        /// The directory.
+        path: PathBuf,
+        /// The one above it that others may write to.
+        above: PathBuf,
+        /// The mode of that one.
+        mode: u32,
     },
     /// A symbolic link is where the directory should be.
     #[error("the runtime directory {path} is a symbolic link")]
@@ -119,9 +142,16 @@ impl Explain for RuntimeDirError {
 
     fn cure(&self) -> String {
         match self {
-            Self::NoPlace | Self::Relative { .. } | Self::Shared { .. } => {
+            Self::NoPlace
+            | Self::Relative { .. }
+            | Self::Shared { .. }
+            | Self::SharedBase { .. } => {
                 "set WEFT_RUNTIME_DIR to an absolute path in a directory of your own".to_owned()
             }
+            Self::Replaceable { above, .. } => format!(
+                "run `chmod go-w {}`, or set WEFT_RUNTIME_DIR to a directory of your own",
+                above.display()
+            ),
             Self::Link { .. } | Self::NotDirectory { .. } => {
                 "set WEFT_RUNTIME_DIR to a directory, not to a file or a link to one".to_owned()
             }

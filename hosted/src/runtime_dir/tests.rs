@@ -75,6 +75,34 @@ fn what_others_could_tamper_with_is_refused() {
 }
 
 #[test]
+fn a_path_below_a_directory_that_others_may_write_to_is_refused_with_its_mode() {
+    let scratch = Scratch::new();
+    let shared = scratch.path().join("shared");
+    fs::create_dir_all(shared.join("home")).expect("two directories");
+    if geteuid().is_root() {
+        chown(&shared, None, Some(12345)).expect("root may");
+    }
+    let path = shared.join("home/.local/state/weft/run");
+    let with_mode = |mode| {
+        fs::set_permissions(&shared, Permissions::from_mode(mode)).expect("ours");
+        check_above(&path)
+    };
+    for mode in [0o755, 0o700, 0o1777, 0o1775] {
+        with_mode(mode).unwrap_or_else(|error| panic!("{mode:o}: {error}"));
+    }
+    let refused = with_mode(0o777).expect_err("others may rename home");
+    let there = shared.canonicalize().expect("it is there");
+    let (said, cure) = (refused.to_string(), refused.cure());
+    let reason = format!("below {}, which has mode 0777", there.display());
+    assert!(said.contains(&reason), "{said}");
+    assert!(cure.contains(&format!("chmod go-w {}", there.display())), "{cure}");
+    assert!(!shared.join("home/.local").exists(), "nothing is made below it");
+    // A group of the user's own number is the user's own.
+    let found = shared.metadata().expect("it is there");
+    assert_eq!(with_mode(0o775).is_err(), found.gid() != found.uid());
+}
+
+#[test]
 fn another_users_directory_is_refused() {
     let scratch = Scratch::new();
     let foreign = if geteuid().is_root() {

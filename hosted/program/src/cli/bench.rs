@@ -6,6 +6,7 @@ mod member;
 mod neb;
 mod recovery;
 mod rendezvous;
+mod sweep;
 mod wheel;
 
 use std::time::Duration;
@@ -62,6 +63,12 @@ enum Subject {
     /// A member of the benchmark of groups; started by the benchmark itself.
     #[command(hide = true)]
     GroupMember,
+    /// Clears up behind a benchmark that is ended; started by the benchmark itself.
+    #[command(hide = true)]
+    Sweep {
+        /// The benchmark's process.
+        process: u32,
+    },
     /// A writer of the mailbox's benchmark; started by the benchmark itself.
     #[command(hide = true)]
     Writer,
@@ -148,6 +155,10 @@ fn length(word: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    // Those that start clusters: nothing else of a benchmark outlives its process.
+    let starts_clusters =
+        matches!(arguments.subject, Subject::Detect(_) | Subject::Member(_) | Subject::Recovery(_));
+    let _sweeper = starts_clusters.then(sweep::Sweeper::start).transpose()?;
     match &arguments.subject {
         Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
         Subject::Verbs(verbs) => run_verbs(verbs, output),
@@ -163,6 +174,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Subject::Member(arguments) => member::run(arguments, output),
         Subject::Recovery(arguments) => recovery::run(arguments, output),
         Subject::MemberProgram(arguments) => member::run_program(arguments),
+        Subject::Sweep { process } => sweep::run(*process),
         Subject::Writer => weft_bench::run_writer().map_err(Failure::new),
     }
 }

@@ -245,6 +245,29 @@ fn what_c_must_not_pass_is_refused() {
     assert_eq!(done(&said), "no member\n");
 }
 
+#[test]
+fn members_in_c_vote_for_tasks_and_receive_notices() {
+    let Some(tasks) = test("tasks") else { return };
+    let place = Place::new();
+    let task = |name, node| {
+        let program = "program = \"sleep\"\nargs = [\"1000\"]";
+        format!("[[task]]\nname = \"{name}\"\nnodes = [{node}]\n{program}\n")
+    };
+    place.file(
+        "c.rl",
+        "DEFINE 0 = MANAGER\nDEFINE 1 = BACKUP\nTASK 1 IS \"north\" ON NODE 0\n\
+         TASK 2 IS \"south\" ON NODE 1\nTASK 3 IS \"actuator\" ON NODE 0\nN-VERSION 1\n\
+         VERSION 1 IS T1 TIMEOUT 1000 S\nVERSION 2 IS T2 TIMEOUT 1000 S\n\
+         VOTING ALGORITHM IS MAJORITY\nON SUCCESS T3\nEND N-VERSION\n\
+         IF [ PHASE(T1) == 3 ] THEN\nSEND 7 T2\nFI\n",
+    );
+    let tasks_of = [task("north", 0), task("actuator", 0), task("south", 1)].concat();
+    let text = format!("name = \"t\"\nnodes = 2\n[recovery]\nscript = \"c.rl\"\n{tasks_of}");
+    let said = place.weft(&format!("run {} -- {tasks}", place.file("c.toml", text)));
+    let outcome = "[0] kind 3: round 1, voters 3, agreed 3, 11";
+    assert_says(&said, &[outcome, "[1] kind 1: 7"]);
+}
+
 /// As the header promises: under a filter that kills with the first system call, and with an
 /// allocator that counts.
 #[test]

@@ -1,6 +1,7 @@
-//! What needs no cluster: checking a file, completions, manual pages.
+//! What needs no cluster: checking a file, completions, manual pages; and the format of the log.
 
-use crate::place::Place;
+use crate::place::{CALM, Place};
+use crate::said::objects;
 
 #[test]
 fn a_cluster_file_is_checked_with_its_programs_and_nothing_starts() {
@@ -39,4 +40,32 @@ fn completions_and_manual_pages_know_every_command() {
     }
     let file = place.file("file", "in the way");
     place.weft(&format!("man {file} --json")).refused(44, "output");
+}
+
+/// Of the launcher, the supervisors and the components, which share its standard error.
+#[test]
+fn each_line_of_the_log_of_a_cluster_is_an_object_where_json_is_chosen() {
+    let place = Place::new();
+    let file = place.file("t.toml", format!("name = \"t\"\nnodes = 2\n{CALM}"));
+    let up = place.start_changed(&format!("up {file} --json"), "", |command| {
+        command.env("WEFT_LOG", "debug").env("WEFT_LOG_FORMAT", "json")
+    });
+    place.find().await_joined();
+    place.weft("down --name t").done();
+    let lines = objects(&up.wait().err);
+    assert!(lines.iter().any(|line| line["message"] == "component started"), "{lines:?}");
+    for line in &lines {
+        for name in ["time", "level", "target"] {
+            assert!(line[name].is_string(), "{name} in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_format_of_the_log_that_does_not_exist_is_refused() {
+    let place = Place::new();
+    let status = "status --name t --patience 0 --json";
+    let said = place.start_changed(status, "", |it| it.env("WEFT_LOG_FORMAT", "xml")).wait();
+    let reply = said.refused(2, "usage");
+    assert!(reply.contains("\"xml\"") && reply.contains("json or logfmt"), "{reply}");
 }

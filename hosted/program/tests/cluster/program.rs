@@ -257,3 +257,23 @@ fn a_killed_cluster_leaves_files_that_nobody_needs() {
     up.wait().done();
     assert!(!dead.exists());
 }
+
+/// By a signal that it does not handle, and by one that no process can.
+#[test]
+fn a_benchmark_that_is_ended_leaves_no_process_and_no_file() {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let place = Place::new();
+        let bench = place.start("bench recovery --rounds 1 --restarts 1000", "");
+        // A task of its cluster, which does not die with its node.
+        eventually("a task runs", || {
+            let processes = place.processes();
+            let has_ended = processes.iter().all(|process| process.role != "bench");
+            assert!(!has_ended, "{}", place.logs());
+            processes.iter().any(|process| process.role == "1000000")
+        });
+        bench.signal(signal);
+        assert_eq!(bench.wait().status, None, "by the signal");
+        place.await_no_process();
+        place.assert_nothing_left();
+    }
+}
