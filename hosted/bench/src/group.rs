@@ -36,6 +36,7 @@ use std::thread;
 pub use model::{ModelReport, ModelRow, run as run_model};
 pub use processes::run_member;
 pub use report::{GroupReport, GroupRow, GroupWhat};
+pub use rival::FILES as RIVAL_FILES;
 use serde::{Deserialize, Serialize};
 use weft_core::endpoint::Plan;
 use weft_core::ids::Peer;

@@ -15,6 +15,8 @@ use weft::runtime_dir::{ClaimedDir, RuntimeDir};
 
 /// The rival's program.
 const SOURCE: &str = include_str!("bcast.c");
+/// What the directory of the program holds, besides what a cluster has.
+pub const FILES: [&str; 2] = ["bcast", "bcast.c"];
 /// How long the compiler, and one run, may take: far above any stall of a host.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -30,8 +32,8 @@ struct MpiProgram {
 impl Drop for MpiProgram {
     fn drop(&mut self) {
         // What stays behind is in a directory of no cluster that runs.
-        for path in [&self.path, &self.path.with_extension("c")] {
-            let _ = fs::remove_file(path);
+        for file in FILES {
+            let _ = fs::remove_file(self.path.with_file_name(file));
         }
         let _ = self.dir.take().map(ClaimedDir::remove);
     }
@@ -62,9 +64,8 @@ fn compile() -> Result<MpiProgram, String> {
     let name: ClusterName = name.parse().map_err(|error| cause(&error))?;
     let dir = RuntimeDir::open().map_err(|error| cause(&error))?;
     let dir = dir.claim(&name).map_err(|error| cause(&error))?;
-    let path = dir.dir().path().join("bcast");
+    let [path, source] = FILES.map(|file| dir.dir().path().join(file));
     let program = MpiProgram { path, dir: Some(dir) };
-    let source = program.path.with_extension("c");
     fs::write(&source, SOURCE).map_err(|error| cause(&error))?;
     run(Spawn::program("mpicc").args(["-O2", "-o"]).arg(&program.path).arg(&source), "mpicc")?;
     Ok(program)

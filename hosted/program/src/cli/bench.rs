@@ -155,10 +155,12 @@ fn length(word: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    // Those that start clusters: nothing else of a benchmark outlives its process.
-    let starts_clusters =
-        matches!(arguments.subject, Subject::Detect(_) | Subject::Member(_) | Subject::Recovery(_));
-    let _sweeper = starts_clusters.then(sweep::Sweeper::start).transpose()?;
+    // Those that have directories of clusters: nothing else of a benchmark outlives its process.
+    let has_directories = matches!(
+        arguments.subject,
+        Subject::Detect(_) | Subject::Group(_) | Subject::Member(_) | Subject::Recovery(_)
+    );
+    let _sweeper = has_directories.then(sweep::Sweeper::start).transpose()?;
     match &arguments.subject {
         Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
         Subject::Verbs(verbs) => run_verbs(verbs, output),

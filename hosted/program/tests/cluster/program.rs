@@ -1,6 +1,8 @@
 //! A cluster from start to end, and every way to end it.
 
+use std::env;
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 use weft::process::{Liveness, Pid, Pidfd, Signal};
@@ -258,22 +260,47 @@ fn a_killed_cluster_leaves_files_that_nobody_needs() {
     assert!(!dead.exists());
 }
 
-/// By a signal that it does not handle, and by one that no process can.
+/// Starts a benchmark, and ends it by `signal` while one of its processes sleeps.
+#[track_caller]
+fn assert_ended_benchmark_leaves_nothing(
+    place: &Place,
+    arguments: &str,
+    path: &str,
+    signal: Signal,
+) {
+    let bench = place.start_changed(arguments, "", |command| command.env("PATH", path));
+    eventually("a process sleeps", || {
+        let processes = place.processes();
+        assert!(processes.iter().any(|process| process.role == "bench"), "{}", place.logs());
+        processes.iter().any(|process| process.role == "1000000")
+    });
+    bench.signal(signal);
+    assert_eq!(bench.wait().status, None, "by the signal");
+    place.await_no_process();
+    place.assert_nothing_left();
+}
+
+/// By signals that it does not handle, one of which no process can. A task does not die with its
+/// node.
 #[test]
-fn a_benchmark_that_is_ended_leaves_no_process_and_no_file() {
+fn a_benchmark_that_is_ended_leaves_no_cluster_and_no_task() {
+    let path = env::var("PATH").expect("it is set");
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
-        let place = Place::new();
-        let bench = place.start("bench recovery --rounds 1 --restarts 1000", "");
-        // A task of its cluster, which does not die with its node.
-        eventually("a task runs", || {
-            let processes = place.processes();
-            let has_ended = processes.iter().all(|process| process.role != "bench");
-            assert!(!has_ended, "{}", place.logs());
-            processes.iter().any(|process| process.role == "1000000")
-        });
-        bench.signal(signal);
-        assert_eq!(bench.wait().status, None, "by the signal");
-        place.await_no_process();
-        place.assert_nothing_left();
+        let recovery = "bench recovery --rounds 1 --restarts 1000";
+        assert_ended_benchmark_leaves_nothing(&Place::new(), recovery, &path, signal);
     }
+}
+
+#[test]
+fn a_benchmark_that_is_ended_leaves_no_program_of_its_rival() {
+    let place = Place::new();
+    // An MPI whose compiler writes its program, which never ends.
+    let script = "#!/bin/sh\ncase $0 in *mpicc) : >\"$3\" ;; *) exec sleep 1000000 ;; esac\n";
+    let program = place.program(script);
+    for tool in ["mpicc", "mpirun"] {
+        symlink(&program, place.path_of(tool)).expect("a new path");
+    }
+    let path = format!("{}:{}", place.path_of(""), env::var("PATH").expect("it is set"));
+    let group = "bench group --members 2 --bytes 8 --rounds 1";
+    assert_ended_benchmark_leaves_nothing(&place, group, &path, Signal::KILL);
 }

@@ -9,6 +9,7 @@
 //! cluster do not, and a process that is killed clears nothing. The pipe ends with that process,
 //! however it ends.
 
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -19,6 +20,7 @@ use crate::cli::failure::Failure;
 use weft::clock::Deadline;
 use weft::process::ProcessError;
 use weft::runtime_dir::{ClaimError, RuntimeDir};
+use weft_bench::group::RIVAL_FILES;
 
 /// How long the last node may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,6 +64,10 @@ pub(super) fn run(process: u32) -> Result<(), Failure> {
     for (name, _) in dir.list().map_err(Failure::new)? {
         if !name.to_string().starts_with(&prefix) {
             continue;
+        }
+        for file in RIVAL_FILES {
+            // Of a benchmark with another rival, or none, it is not there.
+            let _ = fs::remove_file(dir.path().join(name.to_string()).join(file));
         }
         let deadline = Deadline::after(PATIENCE);
         loop {
