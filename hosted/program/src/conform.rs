@@ -51,7 +51,7 @@ pub(crate) enum ConformError {
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// The device ended under the examination.
-    #[error("the device vanished before or while `{at}` was tried: {cause}")]
+    #[error("the device became unusable before or while `{at}` was tried: {cause}")]
     Vanished {
         /// The case or probe.
         at: &'static str,
@@ -83,6 +83,9 @@ trait Bench: Harness + Sized {
 
     /// Whether what the endpoints stand on is still there.
     fn check(subject: &Subject) -> Result<(), ConformError>;
+
+    /// The old value of an atomic that completed and whose old value never came.
+    const UNTOUCHED: Option<u64> = None;
 
     /// What the device itself says of the order of bytes.
     fn said(fabric: &Self::Fabric) -> Option<String>;

@@ -27,7 +27,13 @@ fn every_rule_is_tried_on_shared_memory_and_holds() {
 
 #[test]
 fn a_fabric_or_a_device_that_is_not_there_is_refused_with_a_cure() {
-    for arguments in [&["--fabric", "pigeon"][..], &["--device", "weft-none"], &["--rounds", "0"]] {
+    for arguments in [
+        &["--fabric", "pigeon"][..],
+        &["--fabric", "shm", "--device", "rxe0"],
+        &["--device", "a,b,c,d"],
+        &["--device", "weft-none"],
+        &["--rounds", "0"],
+    ] {
         let run = weft(&[&["conform", "--json"], arguments].concat());
         assert!(!run.status.success());
         let error: Value = serde_json::from_slice(&run.stderr).unwrap();

@@ -137,7 +137,10 @@ impl Harness for Host {
     }
 
     fn lose(&mut self, peer: Peer) {
-        self.processes[peer.index()].kill().expect("a process that was started ends");
+        let process = &mut self.processes[peer.index()];
+        process.kill().expect("a process that was started ends");
+        // How soon a killed process is dead is the scheduler's, and no rule's.
+        process.wait().expect("it is a child of this process");
     }
 
     fn revive(&mut self, peer: Peer) -> Incarnation {

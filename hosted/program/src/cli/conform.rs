@@ -9,19 +9,24 @@ use crate::conform::{ConformError, Subject, examine, steps};
 use weft::cluster::FabricKind;
 use weft::explain::Code;
 
+/// How many there are in the suite.
+const ENDPOINTS: usize = 3;
+
 /// Arguments of `weft conform`.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// What is examined: shm or verbs.
-    #[arg(long, value_name = "FABRIC", default_value = "shm")]
-    fabric: String,
+    /// What is examined: shm, which is the default, or verbs.
+    #[arg(long, value_name = "FABRIC")]
+    fabric: Option<String>,
 
-    /// The RDMA devices of the three endpoints, taken in turn: rxe0, or rxe1,rxe2 for packets that
-    /// cross a wire; with it the fabric is verbs. Without it the first device.
+    /// The RDMA devices of the three endpoints, at most one for each, taken in turn: rxe0, or
+    /// rxe1,rxe2 for packets that cross a wire; with it the fabric is verbs. Without it the first
+    /// device.
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     device: Vec<String>,
 
-    /// How often each case of the suite is tried; each probe posts for as many tenths of a second.
+    /// How often each case of the suite is tried. Each probe posts for N tenths of a second, and
+    /// sees the more the longer it does.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
@@ -32,7 +37,7 @@ fn failed(error: ConformError) -> Failure {
     match error {
         ConformError::Verbs(error) => explained(error),
         ConformError::Vanished { .. } => {
-            let cure = "see `rdma link` and the kernel's log for why, and begin again";
+            let cure = "see `rdma link`, `ip link` and the kernel's log for why, and begin again";
             Failure::of(Code::Rdma, cause, cure)
         }
         ConformError::Host(_) | ConformError::Thread(_) => {
@@ -42,11 +47,20 @@ fn failed(error: ConformError) -> Failure {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let fabric: FabricKind = arguments.fabric.parse().map_err(Failure::new)?;
-    let subject = if fabric == FabricKind::Verbs || !arguments.device.is_empty() {
-        Subject::Verbs(arguments.device.clone())
-    } else {
-        Subject::Shm
+    let fabric = arguments.fabric.as_deref().map(str::parse).transpose().map_err(Failure::new)?;
+    let devices = &arguments.device;
+    let subject = match fabric {
+        Some(FabricKind::Shm) if !devices.is_empty() => {
+            let cause = "shm uses no device, and --device names one";
+            return Err(Failure::of(Code::Usage, cause, "leave --fabric or --device out"));
+        }
+        _ if devices.len() > ENDPOINTS => {
+            let cause = format!("{} devices are named for {ENDPOINTS} endpoints", devices.len());
+            return Err(Failure::of(Code::Usage, cause, "name at most one for each"));
+        }
+        None if devices.is_empty() => Subject::Shm,
+        Some(FabricKind::Shm) => Subject::Shm,
+        None | Some(FabricKind::Verbs) => Subject::Verbs(devices.clone()),
     };
     let bar = output.progress(steps(arguments.rounds), "rules");
     let report = examine(&subject, arguments.rounds, |_| bar.inc(1));

@@ -5,7 +5,7 @@
 //! | placement | F-3, F-2 | which word of a write is placed first, torn words, what a completion says |
 //! | order | F-1 | two writes as a polling reader finds them, a read behind a write |
 //! | atomics | F-4 | adds of the fabric alone, of both ends, and beside the processor's own |
-//! | lengths | F-2 | works of no bytes |
+//! | lengths | F-2 | operations of zero length |
 //! | fence | F-9 | work with the keys of a pair that was fenced |
 //!
 //! Each word that is written is a number twice, low and high, so that a torn one is recognised.
@@ -229,7 +229,7 @@ fn placement<F: Fabric<Memory: Sync + Sized>>(
             writes,
             format!(
                 "{len} B at byte {offset}: of {writes} writes the first word was seen ahead of the \
-                 last in {first_ahead} looks, the last ahead of the first in {last_ahead}, torn \
+                 last in {first_ahead} samples, the last ahead of the first in {last_ahead}, torn \
                  words in {torn}"
             ),
         );
@@ -262,7 +262,8 @@ fn order<F: Fabric<Memory: Sync + Sized>>(
         })
     })?;
     if looks.last_ahead > 0 {
-        let seen = format!("the later of two writes was seen first in {} looks", looks.last_ahead);
+        let seen =
+            format!("the later of two writes was seen first in {} samples", looks.last_ahead);
         tally.broken("f1", seen);
     }
     if stale > 0 {
@@ -272,7 +273,7 @@ fn order<F: Fabric<Memory: Sync + Sized>>(
         );
     }
     let seen = format!(
-        "of {pairs} pairs of writes the earlier was seen alone in {} looks, the later alone in {}",
+        "of {pairs} pairs of writes the earlier was seen alone in {} samples, the later in {}",
         looks.first_ahead, looks.last_ahead
     );
     tally.seen("f1", pairs, seen);
@@ -283,21 +284,28 @@ fn atomics<F: Fabric<Memory: WordMemory + Sync + Sized>>(
     poster: &mut Poster<'_, F>,
     memory: &F::Memory,
     time: Duration,
+    untouched: Option<u64>,
     tally: &mut Tally,
 ) -> Result<(), Stop> {
     let add = Op::FetchAdd { at: COUNTER, add: 1 };
     memory.store(WORDS, 0, 0);
-    let mut wrong = 0;
+    let (mut wrong, mut unwritten) = (0, 0);
     let alone = until_over(time / 2, |round| {
-        wrong += u64::from(poster.run(TARGET, add)? != u64::from(round) - 1);
+        let old = poster.run(TARGET, add)?;
+        unwritten += u64::from(Some(old) == untouched);
+        wrong += u64::from(old != u64::from(round) - 1);
         Ok(())
     })?;
     if wrong > 0 || memory.load(WORDS, 0) != alone {
         let found = memory.load(WORDS, 0);
-        let seen = format!("{alone} adds made {found}, and {wrong} old values were wrong");
+        let seen = format!(
+            "{alone} adds made {found}; {wrong} old values were wrong, {unwritten} of them never \
+             written"
+        );
         tally.broken("f4", seen);
+    } else {
+        tally.seen("f4", alone, format!("{alone} adds of one peer: each old value was the next"));
     }
-    tally.seen("f4", alone, format!("{alone} adds of one peer: each old value was the next"));
 
     memory.store(WORDS, 0, 0);
     let own = |memory: &F::Memory, count: &mut u64| {
@@ -324,7 +332,7 @@ fn lengths<F: Fabric>(poster: &mut Poster<'_, F>, tally: &mut Tally) -> Result<(
     ];
     for (what, op) in nothing {
         poster.run(TARGET, op)?;
-        tally.seen("f2", 1, format!("a {what} of no bytes completes"));
+        tally.seen("f2", 1, format!("a {what} of zero length completes"));
     }
     Ok(())
 }
@@ -376,7 +384,7 @@ where
         let ended = match index {
             0 => placement(&mut poster, other.memory(), time, tally),
             1 => order(&mut poster, other.memory(), time, tally),
-            2 => atomics(&mut poster, other.memory(), time, tally),
+            2 => atomics(&mut poster, other.memory(), time, B::UNTOUCHED, tally),
             3 => lengths(&mut poster, tally),
             _ => fence(&mut poster, other, tally),
         };

@@ -20,6 +20,17 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("it panicked").to_owned()
 }
 
+/// What a case said, under the rule that is broken: it judges what follows from an old value, and
+/// one that never came is of F-4.
+fn blamed<B: Bench>(said: String) -> String {
+    match B::UNTOUCHED {
+        Some(untouched) if said.contains(&untouched.to_string()) => {
+            format!("F-4: an atomic completed without its old value ({said})")
+        }
+        _ => said,
+    }
+}
+
 pub(super) fn run<B: Bench>(
     subject: &Subject,
     rounds: u32,
@@ -40,7 +51,7 @@ pub(super) fn run<B: Bench>(
         if held.is_err() {
             B::check(subject).map_err(|error| error.later(name))?;
         }
-        tally.case(name, held.map_err(|panic| said(&*panic)));
+        tally.case(name, held.map_err(|panic| blamed::<B>(said(&*panic))));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use weft_core::fabric::conformance::Harness;
 use weft_core::ids::Peer;
 use weft_driver::conformance::Rig;
-use weft_driver::{Device, DeviceChoice, Error};
+use weft_driver::{Device, DeviceChoice, Error, RESULT_UNTOUCHED};
 
 use weft::node::VerbsError;
 
@@ -22,6 +22,8 @@ fn devices(subject: &Subject) -> Vec<String> {
 }
 
 impl Bench for Rig {
+    const UNTOUCHED: Option<u64> = Some(RESULT_UNTOUCHED);
+
     fn make(subject: &Subject) -> Result<Self, ConformError> {
         let devices = devices(subject);
         Ok(Self::new(move |me| open(&devices, me), now).map_err(VerbsError::Driver)?)

@@ -50,6 +50,6 @@ fn a_device_that_vanishes_under_the_examination_ends_it_with_its_name() {
     shell("timeout 60 rdma link delete rxev && ip link delete netv");
     said.read_to_string(&mut line).expect("it ends");
     assert_eq!(run.wait().expect("it was started").code(), Some(43), "{line}");
-    assert!(line.contains("the device vanished before or while `"), "{line}");
+    assert!(line.contains("the device became unusable before or while `"), "{line}");
     assert!(line.contains("there is no RDMA device called \"rxev\""), "{line}");
 }
