@@ -55,6 +55,9 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 }
 
+/// For how long a client holds messages before it wants attention: each reader does for a moment.
+const HOLDING_MS: u64 = 3_000;
+
 /// The last verdicts that are shown.
 const VERDICTS_SHOWN: usize = 8;
 
@@ -188,7 +191,8 @@ fn holders(status: &Survey) -> String {
         None => "they go back when it leaves".to_owned(),
     };
     let held = status.answered().flat_map(|node| {
-        node.holders.iter().map(|holder| format!("node {}: {holder}; {then}\n", node.rank))
+        let long = node.holders.iter().filter(|holder| holder.held_ms >= HOLDING_MS);
+        long.map(|holder| format!("node {}: {holder}; {then}\n", node.rank))
     });
     held.collect()
 }
