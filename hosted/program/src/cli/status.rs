@@ -13,6 +13,7 @@ use super::group;
 use super::output::Output;
 use super::survey::{Answer, Survey};
 use weft::clock::unix_ms;
+use weft::explain::{self, nodes};
 use weft::node::chronicle::Entry;
 use weft::node::control::{
     DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
@@ -177,8 +178,9 @@ fn failed_hooks(status: &Survey) -> String {
         let HookStatus { run, failed, missed, .. } = hooks;
         let rank = node.rank;
         Some(format!(
-            "node {rank} has run {run} hooks: {failed} failed and {missed} found no room; the last \
-             of them: {last}\n"
+            "node {rank} has run {}: {failed} failed and {missed} found no room; the last \
+             of them: {last}\n",
+            explain::count(*run, "hook")
         ))
     };
     status.answered().filter_map(line).collect()
@@ -266,8 +268,9 @@ fn cuts(status: &Survey) -> String {
     let is_cut = |node: &&NodeStatus| !node.cut.is_empty();
     let line = |node: &NodeStatus| {
         format!(
-            "\nlink from node {} to {:?} cut by order; `weft inject heal` restores it\n",
-            node.rank, node.cut
+            "\nnode {} does not reach {}, by order; `weft inject heal` restores it\n",
+            node.rank,
+            nodes(&node.cut)
         )
     };
     status.answered().filter(is_cut).map(line).collect()
@@ -279,8 +282,8 @@ fn forged_tickets(status: &Survey) -> String {
         let count = node.counters.filter(|counters| counters.forged_tickets > 0)?.forged_tickets;
         let rank = node.rank;
         Some(format!(
-            "{count} tickets of the mailbox of node {rank} were forged; see the evidence with \
-             `weft status --why {rank}`\n"
+            "the mailbox of node {rank} has {}; see the evidence with `weft status --why {rank}`\n",
+            explain::count(count, "forged ticket")
         ))
     };
     status.answered().filter_map(line).collect()

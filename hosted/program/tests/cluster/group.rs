@@ -100,7 +100,7 @@ fn gt7_a_file_longer_than_the_window_reaches_every_member() {
         listed["groups"][0]["nodes"][0]["roots"][0]["by_all"] == sent["last"]
     });
     let shown = place.weft("status --name t").done();
-    assert!(shown.contains("group all of nodes [0, 1, 2, 3]: open"), "{shown}");
+    assert!(shown.contains("group all of nodes 0, 1, 2 and 3: open"), "{shown}");
     nodes.assert_unharmed();
 }
 
