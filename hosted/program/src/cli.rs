@@ -59,7 +59,7 @@ use weft::explain::Code;
 
 /// Group communication over one-sided memory that survives its members' failures.
 #[derive(Debug, Parser)]
-#[command(name = "weft", version, about, max_term_width = 100)]
+#[command(name = "weft", version, about, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Arguments {
     /// Print machine-readable JSON: the last line is one object.
     #[arg(long, global = true)]
@@ -68,6 +68,14 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The variables that each command reads.
+const ENVIRONMENT: &str = "\
+Environment:
+  WEFT_LOG          What is logged to standard error: `error` (the default), `warn`, `info`,
+                    `debug` or `trace`; for a part of it `weft::node=debug`
+  WEFT_RUNTIME_DIR  The directory of the sockets; otherwise `weft` below $XDG_RUNTIME_DIR, /run (as
+                    root) or the user's state directory";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -111,7 +119,7 @@ enum Command {
     Tensors(tensor::StepsArguments),
     /// Export and verify proofs that a node sent different messages to different nodes.
     Neb(neb::Arguments),
-    /// Break something in a running cluster.
+    /// Kill, hang or cut off a node of a running cluster, or have it lie.
     Inject(inject::Arguments),
     /// Shut a node out of the cluster until it is released.
     Isolate(isolate::Arguments),
@@ -127,9 +135,9 @@ enum Command {
     Task(task::Arguments),
     /// Run any program as a task of a node of a running cluster, and end as it ends.
     Guard(guard::Arguments),
-    /// Measure.
+    /// Measure timers, mailboxes, broadcasts, recovery and more on this machine.
     Bench(bench::Arguments),
-    /// Translate and inspect recovery scripts.
+    /// Check, translate, try and load recovery scripts.
     Rl(rl::Arguments),
     /// Run protocols through thousands of failures in virtual time.
     Sim(sim::Arguments),
