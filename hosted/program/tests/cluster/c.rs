@@ -50,7 +50,11 @@ impl Installed {
         let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
         let mut install = Command::new(sources().join("install"));
         let installed = install.arg(&prefix).arg(built()).output().expect("it is a script");
-        assert!(done(&installed).contains("weft.pc"));
+        let said = done(&installed);
+        assert!(said.contains("weft.pc"));
+        // No system's loader looks there.
+        let cure = format!("LD_LIBRARY_PATH={}/lib", prefix.display());
+        assert!(said.contains(&cure), "{said}");
         Some(Self { prefix })
     }
 
