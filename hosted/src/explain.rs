@@ -384,11 +384,6 @@ mod tests {
         let json = serde_json::to_string(&Code::MailboxFull).expect("a string serialises");
         assert_eq!(json, "\"mailbox_full\"");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn nodes_and_numbers_are_named_as_a_sentence_names_them() {
