@@ -200,7 +200,7 @@ fn a_command_line_without_sense_is_a_usage_error() {
         ("handover xx", "for '[TO]': not a node's number"),
         ("isolate 1x", "for '<NODE>': not a node's number"),
         ("node --rank xx", "for '--rank <RANK>': not a node's number"),
-        ("get --node 0 --count xx", "for '--count <COUNT>': not a whole number"),
+        ("get --node 0 --count xx", "for '--count <N>': not a whole number"),
         ("handover --wait xx", "for '--wait <SECONDS>': not a number"),
     ] {
         let reply = place.weft(&format!("{line} --json")).refused(2, "usage");
