@@ -210,7 +210,7 @@ fn m9_a_replicated_log_is_the_same_everywhere_after_kills() {
 /// fewer than `kills` where the run is over before: a test that needs so many starts another run,
 /// since no amount of work outlasts the kills on every machine.
 #[track_caller]
-fn kill_in_turn(nodes: &Nodes, kills: usize) -> usize {
+pub(crate) fn kill_in_turn(nodes: &Nodes, kills: usize) -> usize {
     nodes.await_joined();
     let mut killed = 0;
     for rank in nodes.ranks().collect::<Vec<_>>().into_iter().cycle().take(10 * kills) {
@@ -393,7 +393,7 @@ fn a_program_that_cannot_be_run_is_refused() {
         ("/nonexistent", "No such file"),
         ("no-such-program", "not found in PATH"),
         (text.as_str(), "not an executable file"),
-        (place.program("#!/no/such -x\n").as_str(), "needs \\\"/no/such\\\", which cannot be run"),
+        (place.program("#!/no/such -x\n").as_str(), "needs \"/no/such\", which cannot be run"),
     ] {
         let said = place.weft(&format!("run --name t --json -- {program}"));
         let refused = said.refused(22, "input_missing");
