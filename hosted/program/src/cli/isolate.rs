@@ -242,7 +242,8 @@ impl Order {
         let others = || self.running.ranks().filter(|rank| Some(*rank) != except);
         let failed = || {
             let cause = "some nodes have not heard of it in time";
-            let cure = "do not order it again: `weft status` shows whether they have by now; or raise `--wait`";
+            let cure = "do not order it again: `weft status` shows whether they have by now; or \
+                        raise `--wait`";
             Failure::of(Code::Timeout, cause, cure).behind(done)
         };
         self.wait(failed, || {
