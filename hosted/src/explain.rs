@@ -26,6 +26,29 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use serde::{Serialize, Serializer};
 
+/// The nodes of these ranks in a sentence: "node 3", "nodes 0, 1 and 3", "no node".
+#[must_use]
+pub fn nodes(ranks: &[u16]) -> String {
+    let numbers = |ranks: &[u16]| ranks.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    match ranks {
+        [] => "no node".to_owned(),
+        [one] => format!("node {one}"),
+        [first @ .., last] => format!("nodes {} and {last}", numbers(first)),
+    }
+}
+
+/// So many of a thing in a sentence, whose plural ends in s: "1 order", "2 orders".
+#[must_use]
+pub fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// How often in a sentence: "once", "3 times".
+#[must_use]
+pub fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
+}
+
 /// Code and cure of `error`: those of the limit that was met underneath, where it was one, and its
 /// own elsewhere. An error near the surface knows what was tried, and not why it failed.
 #[must_use]
@@ -360,5 +383,13 @@ mod tests {
     fn json_carries_the_word() {
         let json = serde_json::to_string(&Code::MailboxFull).expect("a string serialises");
         assert_eq!(json, "\"mailbox_full\"");
+    }
+
+    #[test]
+    fn nodes_and_numbers_are_named_as_a_sentence_names_them() {
+        let named = [&[][..], &[3], &[0, 3], &[0, 1, 3]].map(nodes);
+        assert_eq!(named, ["no node", "node 3", "nodes 0 and 3", "nodes 0, 1 and 3"]);
+        assert_eq!([0, 1, 2].map(|it| count(it, "order")), ["0 orders", "1 order", "2 orders"]);
+        assert_eq!([0, 1, 2].map(times), ["0 times", "once", "2 times"]);
     }
 }

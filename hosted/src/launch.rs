@@ -22,7 +22,7 @@ use crate::client::{Client, ClientError};
 use crate::clock::Deadline;
 use crate::cluster::Cluster;
 use crate::explain::{Code, Explain};
-use crate::process::{ProcessError, start_thread};
+use crate::process::{ProcessError, how_ended, start_thread};
 use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, RuntimeDirError};
 use door::Door;
 use keeper::{Event, Keeper, Start};
@@ -99,6 +99,8 @@ pub enum Notice {
         rank: u16,
         /// In which incarnation.
         incarnation: u32,
+        /// Whether it had joined.
+        joined: bool,
         /// Its exit status.
         status: ExitStatus,
     },
@@ -133,7 +135,7 @@ pub enum LaunchError {
     #[error("the thread that keeps the nodes has ended")]
     Keeper,
     /// A node ended before the cluster ran; what it said is above.
-    #[error("node {rank} ended at its start: {status}")]
+    #[error("node {rank} {} at its start", how_ended(*status))]
     Ended {
         /// The node.
         rank: u16,

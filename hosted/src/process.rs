@@ -14,6 +14,7 @@
 //! restarts; that is the node's policy.
 
 mod descendants;
+mod ending;
 mod error;
 mod inherited;
 mod pidfd;
@@ -25,6 +26,7 @@ mod stepped;
 mod thread;
 
 pub use descendants::StillRuns;
+pub use ending::how_ended;
 pub use error::ProcessError;
 pub use inherited::adopt_inherited;
 pub use pidfd::{Liveness, Pidfd, Signalled};

@@ -58,14 +58,9 @@ use failure::Failure;
 use output::Output;
 use weft::explain::Code;
 
-/// At the end of the help.
-const LOGS: &str = "\
-WEFT_LOG=debug logs what happens inside to standard error; WEFT_LOG_FORMAT=json or logfmt has \
-programs read it.";
-
 /// Group communication over one-sided memory that survives its members' failures.
 #[derive(Debug, Parser)]
-#[command(name = "weft", version, about, max_term_width = 100, after_help = LOGS)]
+#[command(name = "weft", version, about, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Arguments {
     /// Print machine-readable JSON: the last line is one object.
     #[arg(long, global = true)]
@@ -74,6 +69,15 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The variables that each command reads.
+const ENVIRONMENT: &str = "\
+Environment:
+  WEFT_LOG          What is logged to standard error: `error` (the default), `warn`, `info`,
+                    `debug` or `trace`; for a part of it `weft::node=debug`
+  WEFT_LOG_FORMAT   `text` (the default), or `json` or `logfmt` for programs that read the log
+  WEFT_RUNTIME_DIR  The directory of the sockets; otherwise `weft` below $XDG_RUNTIME_DIR, /run (as
+                    root) or the user's state directory";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -117,7 +121,7 @@ enum Command {
     Tensors(tensor::StepsArguments),
     /// Export and verify proofs that a node sent different messages to different nodes.
     Neb(neb::Arguments),
-    /// Break something in a running cluster.
+    /// Kill, hang or cut off a node of a running cluster, or have it lie.
     Inject(inject::Arguments),
     /// Shut a node out of the cluster until it is released.
     Isolate(isolate::Arguments),
@@ -133,9 +137,9 @@ enum Command {
     Task(task::Arguments),
     /// Run any program as a task of a node of a running cluster, and end as it ends.
     Guard(guard::Arguments),
-    /// Measure.
+    /// Measure timers, mailboxes, broadcasts, recovery and more on this machine.
     Bench(bench::Arguments),
-    /// Translate and inspect recovery scripts.
+    /// Check, translate, try and load recovery scripts.
     Rl(rl::Arguments),
     /// Run protocols through thousands of failures in virtual time.
     Sim(sim::Arguments),

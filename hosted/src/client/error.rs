@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tensor;
 use crate::cluster::ClusterError;
-use crate::explain::{Code, Explain};
+use crate::explain::{Code, Explain, nodes};
 use crate::node::control::{GroupRefused, Refused};
 use crate::packet::PacketError;
 use crate::runtime_dir::{FindError, RuntimeDirError};
@@ -150,7 +150,7 @@ fn fmt_group(rank: u16, why: &GroupRefused, f: &mut fmt::Formatter<'_>) -> fmt::
             }
         },
         GroupRefused::NotAMember { rank, members } => {
-            write!(f, "node {rank} is not a member of the group: its members are {members:?}")
+            write!(f, "node {rank} is not a member of the group, which has {}", nodes(members))
         }
         GroupRefused::Opening => {
             write!(f, "not all members of the group have joined node {rank} in time")

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::key;
+use super::key::{self, Shape};
 use crate::explain::{Code, Explain};
 
 /// The numbers a key accepts.
@@ -202,6 +202,22 @@ impl fmt::Display for LimitError {
     }
 }
 
+impl LimitError {
+    /// Whether the value is how many entries the key has, and no number that stands in the file.
+    fn counts(&self) -> bool {
+        let is_reasoned = matches!(self.limit, Limit::Reasoned { .. });
+        key::ROWS.iter().any(|(path, shape)| {
+            *path == self.key
+                && match shape {
+                    Shape::Tables(_) | Shape::Texts(_) | Shape::Commands => true,
+                    // A rank has no reason.
+                    Shape::Ranks => is_reasoned,
+                    _ => false,
+                }
+        })
+    }
+}
+
 impl Explain for LimitError {
     fn code(&self) -> Code {
         Code::ClusterFile
@@ -221,6 +237,12 @@ impl Explain for LimitError {
             Limit::ResetWindow { min_s, .. } => {
                 let (max, reboot) = (key::DIRNET_RESET_MAX.path, key::TIMING_REBOOT_MS.path);
                 widen(&key::DIRNET_RESET_WITHIN_S, min_s, format!("lower {max} or {reboot}"))
+            }
+            Limit::Range { .. } | Limit::Reasoned { .. } if self.counts() => {
+                format!("give {} {} entries", self.key, self.limit)
+            }
+            Limit::Range { min, max } | Limit::Reasoned { min, max, .. } => {
+                format!("set {} to a number from {min} to {max}", self.key)
             }
             _ => format!("set {} to {}", self.key, self.limit),
         }
@@ -257,6 +279,20 @@ mod tests {
         ] {
             assert_eq!(limit.admit("key", value).is_ok(), admitted, "{value} in {limit}");
         }
+    }
+
+    #[test]
+    fn the_cure_of_a_range_is_a_number_or_so_many_entries() {
+        let cure = |key: &key::Key| key.limit.refuse(key.path, "99".to_owned()).cure();
+        assert_eq!(cure(&key::NODES), "set nodes to a number from 2 to 32");
+        assert_eq!(
+            cure(&key::TIMING_CLONE_MS),
+            "set dirnet.timing.clone_ms to a number from 250 to 600000"
+        );
+        assert_eq!(cure(&key::TASKS), "give task 0 to 16 entries");
+        assert_eq!(cure(&key::GROUPS_MEMBERS_COUNT), "give groups.members 2 to 32 entries");
+        let rank = Limit::Range { min: 0, max: 3 }.refuse(key::GROUPS_MEMBERS, "4".to_owned());
+        assert_eq!(rank.cure(), "set groups.members to a number from 0 to 3");
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn m13_a_hook_is_refused_with_its_line_and_the_event_that_was_meant() {
         (
             "timeout_s = 0",
             "c.toml:4: hooks.timeout_s is 0, but must be 1 to 3600",
-            "set hooks.timeout_s to 1 to 3600",
+            "set hooks.timeout_s to a number from 1 to 3600",
         ),
     ] {
         let error = refused(&format!("{TOP}{text}"));

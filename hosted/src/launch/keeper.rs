@@ -149,12 +149,12 @@ impl Keeper {
                     self.notify(Notice::Released { rank });
                 }
             }
-            ToLauncher::Exited { incarnation, status } => {
+            ToLauncher::Exited { incarnation, joined, status } => {
                 let status = ExitStatus::from_raw(status);
                 if let Some(node) = self.node(rank) {
                     node.finished |= status.success();
                 }
-                self.notify(Notice::Exited { rank, incarnation, status });
+                self.notify(Notice::Exited { rank, incarnation, joined, status });
             }
             ToLauncher::GivenUp => self.notify(Notice::GivenUp { rank }),
             ToLauncher::TaskIsolated { task } => self.notify(Notice::TaskIsolated { rank, task }),

@@ -14,7 +14,7 @@ use super::kept::path_of;
 use crate::bootstrap::{LocalError, NetworkError};
 use crate::explain::{Code, Explain};
 use crate::packet::PacketError;
-use crate::process::ProcessError;
+use crate::process::{ProcessError, how_ended};
 use crate::runtime_dir::RuntimeDirError;
 use crate::shm::{BellError, SegmentError};
 
@@ -134,7 +134,7 @@ impl fmt::Display for NodeError {
             Self::Signing(error) => write!(f, "the key to sign broadcasts with: {error}"),
             Self::Signals(error) => write!(f, "listening for signals: {error}"),
             Self::Program { program, last: Some(status) } => {
-                write!(f, "the program {program} failed too often, the last time by {status}")
+                write!(f, "the program {program} failed too often: it last {}", how_ended(*status))
             }
             Self::Program { program, last: None } => {
                 write!(f, "the program {program} could not be started")

@@ -23,6 +23,7 @@ use std::fmt;
 use weft_core::ids::{Peer, PeerSet};
 
 use super::control::Fault;
+use crate::explain::nodes;
 
 /// Whether the timers of the DIR net run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,8 @@ impl fmt::Display for Fault {
             Self::Hang => f.write_str("hangs"),
             Self::Stall { ms } => write!(f, "stalls for {ms} ms"),
             Self::Silence => f.write_str("its timers stop"),
-            Self::Partition { from } => write!(f, "does not reach nodes {from:?}"),
-            Self::Mend { with } => write!(f, "reaches nodes {with:?} again"),
+            Self::Partition { from } => write!(f, "does not reach {}", nodes(from)),
+            Self::Mend { with } => write!(f, "reaches {} again", nodes(with)),
             Self::Equivocate => f.write_str("equivocates"),
             Self::Heal => f.write_str("healed: links are restored, and stopped timers run again"),
         }

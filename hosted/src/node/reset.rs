@@ -38,11 +38,12 @@ pub trait ResetNode {
     /// By decision incarnations of node `rank` after `boot` may take part again.
     fn note_released(&mut self, rank: Rank, boot: Incarnation);
 
-    /// The program of this node has ended in its `incarnation`.
-    fn note_exited(&mut self, incarnation: Incarnation, status: ExitStatus);
+    /// The program of this node has ended in its `incarnation`, and had `joined` or not.
+    fn note_exited(&mut self, incarnation: Incarnation, joined: bool, status: ExitStatus);
 
-    /// Components of this node have failed too often: no further one is started soon.
-    fn note_given_up(&mut self);
+    /// Components of this node have failed too often: no further one is started soon, as `words`
+    /// say.
+    fn note_given_up(&mut self, words: &str);
 
     /// This node has isolated `task`, at this index in the cluster file, for its failures.
     fn note_task_isolated(&mut self, task: &TaskName, place: usize);
@@ -107,11 +108,13 @@ impl ResetNode for Launcher {
         self.tell(ToLauncher::Released { rank: rank.0, boot: boot.0 });
     }
 
-    fn note_exited(&mut self, incarnation: Incarnation, status: ExitStatus) {
-        self.tell(ToLauncher::Exited { incarnation: incarnation.0, status: status.into_raw() });
+    fn note_exited(&mut self, incarnation: Incarnation, joined: bool, status: ExitStatus) {
+        let status = status.into_raw();
+        self.tell(ToLauncher::Exited { incarnation: incarnation.0, joined, status });
     }
 
-    fn note_given_up(&mut self) {
+    /// The launcher says it.
+    fn note_given_up(&mut self, _words: &str) {
         self.tell(ToLauncher::GivenUp);
     }
 
@@ -150,11 +153,13 @@ impl ResetNode for OperatorAlarm {
 
     fn note_released(&mut self, _rank: Rank, _boot: Incarnation) {}
 
-    fn note_exited(&mut self, Incarnation(incarnation): Incarnation, status: ExitStatus) {
+    fn note_exited(&mut self, Incarnation(incarnation): Incarnation, _: bool, status: ExitStatus) {
         tracing::info!(incarnation, %status, "the program has ended");
     }
 
-    fn note_given_up(&mut self) {}
+    fn note_given_up(&mut self, words: &str) {
+        tracing::error!("{words}");
+    }
 
     fn note_task_isolated(&mut self, task: &TaskName, _place: usize) {
         tracing::error!(%task, "failed too often and is isolated: see `weft status`");

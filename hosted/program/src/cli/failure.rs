@@ -3,7 +3,7 @@
 use std::io::{self, Write, stderr};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::json;
 
 use super::output::Output;
@@ -117,9 +117,26 @@ fn usage(error: &clap::Error, program: &clap::Command) -> Failure {
         command = below;
     }
     cures.push(format!("see `{path} --help`"));
-    let cause = cause.join(" ");
+    let cause = in_words(error, &cause.join(" "));
     Failure::of(Code::Usage, cause.trim_start_matches("error: "), cures.join("; "))
 }
+
+/// What the standard library says of a word that is no number, in words of this program.
+fn in_words(error: &clap::Error, cause: &str) -> String {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.as_str(),
+        _ => "",
+    };
+    let is_rank = RANKS.iter().any(|name| argument.contains(name));
+    let whole = if is_rank { "not a node's number" } else { "not a whole number" };
+    cause
+        .replace("invalid digit found in string", whole)
+        .replace("invalid float literal", "not a number")
+}
+
+/// What the help calls arguments that are ranks.
+const RANKS: [&str; 8] =
+    ["<RANK>", "[RANK]", "<NODE>", "[NODE]", "<TO>", "[TO]", "<FROM>", "<ORIGIN>"];
 
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]

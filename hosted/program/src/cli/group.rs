@@ -14,7 +14,7 @@ use super::survey::Survey;
 use weft::client::{Client, ClientError};
 use weft::clock::Deadline;
 use weft::cluster::NamedGroup;
-use weft::explain::{Code, Explain as _};
+use weft::explain::{self, Code, Explain as _, nodes};
 use weft::node::control::{GroupPart, GroupStatus, GroupWindow, RootStatus};
 
 /// Arguments of `weft group`.
@@ -125,19 +125,20 @@ fn lines(group: &Listed<'_>) -> String {
         let nodes = group.nodes.iter().filter(|part| part.standing == standing);
         nodes.map(|part| part.node).collect::<Vec<_>>()
     };
-    let mut text = format!("\ngroup {} of nodes {:?}: ", group.name, group.members);
+    let mut text = format!("\ngroup {} of {}: ", group.name, nodes(&group.members));
     match &with(GroupPart::Opening)[..] {
         [] if group.nodes.is_empty() => text.push_str("no member answers"),
         [] => text.push_str(GroupPart::Open.words()),
-        opening => text.push_str(&format!("{} at nodes {opening:?}", GroupPart::Opening.words())),
+        opening => text.push_str(&format!("{} at {}", GroupPart::Opening.words(), nodes(opening))),
     }
     let unopened = with(GroupPart::Unopened);
     if !unopened.is_empty() {
-        text.push_str(&format!(", without {unopened:?}, {}", GroupPart::Unopened.words()));
+        text.push_str(&format!(", without {}, {}", nodes(&unopened), GroupPart::Unopened.words()));
     }
-    let removed: Vec<_> = group.removed.iter().filter(|it| !unopened.contains(it)).collect();
+    let removed: Vec<_> =
+        group.removed.iter().copied().filter(|it| !unopened.contains(it)).collect();
     if !removed.is_empty() {
-        text.push_str(&format!(", without {removed:?}, which were removed"));
+        text.push_str(&format!(", without {}, by removal", nodes(&removed)));
     }
     text.push('\n');
     let rows = group.nodes.iter().flat_map(|part| {
@@ -195,8 +196,10 @@ fn barrier(arguments: &Barrier, output: Output) -> Result<(), Failure> {
     let nodes: Vec<_> = passed.iter().map(|(node, ..)| *node).collect();
     let number = passed.first().map_or(0, |(.., number)| *number);
     let object = json!({ "ok": true, "group": name, "nodes": nodes, "barrier": number });
-    output
-        .finish(&object, &format!("barrier {number} of group {name} passed by nodes {nodes:?}\n"));
+    output.finish(
+        &object,
+        &format!("barrier {number} of group {name} passed by {}\n", explain::nodes(&nodes)),
+    );
     Ok(())
 }
 

@@ -37,15 +37,15 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     order.check_governable()?;
     let (before, _) = order.manager()?;
     let (node, epoch) = Handover { order: &order, to: arguments.to, before }.done()?;
-    let done = format!("node {node} is the manager; no further order is needed");
+    let done = format!("node {node} is the manager now");
     order.await_all(None, &done, |it| (it.epoch, it.manager) >= (epoch, node))?;
     let is_changed = node != before;
     let object = json!({
         "ok": true, "node": node, "before": before, "epoch": epoch, "changed": is_changed
     });
     let text = match is_changed {
-        true => format!("node {node}: the manager, in epoch {epoch}, after node {before}\n"),
-        false => format!("node {node}: already the manager, in epoch {epoch}\n"),
+        true => format!("node {node} is the manager now, in epoch {epoch}, after node {before}\n"),
+        false => format!("node {node} is already the manager, in epoch {epoch}\n"),
     };
     output.finish(&object, &text);
     Ok(())

@@ -14,7 +14,7 @@ use super::output::Output;
 use super::survey::Survey;
 use weft::client::{Client, ClientError};
 use weft::clock::now_ns;
-use weft::explain::Code;
+use weft::explain::{self, Code};
 use weft::node::control::{Fault, NodeState};
 use weft::packet::PacketError;
 
@@ -285,9 +285,12 @@ fn run_heal(heal: &Heal, output: Output) -> Result<(), Failure> {
     let mended = heal.node.into_iter().flat_map(|node| mend(&running, node));
     let outcomes: Vec<_> = healed.chain(mended).collect();
     outcomes.into_iter().collect::<Result<(), Failure>>()?;
-    let mut text = format!("healed: nodes {nodes:?}\n");
+    let mut text = format!("healed: {}\n", explain::nodes(&nodes));
     if !down.is_empty() {
-        text.push_str(&format!("not running, so nothing is cut there: nodes {down:?}\n"));
+        text.push_str(&format!(
+            "not running, so nothing is cut there: {}\n",
+            explain::nodes(&down)
+        ));
     }
     output.finish(&json!({ "ok": true, "nodes": nodes, "down": down }), &text);
     Ok(())

@@ -63,7 +63,7 @@ pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failu
 
 /// The part of an error that confirms the order although its effect did not show in time.
 fn obeyed(node: u16, done: &str, manager: u16) -> String {
-    format!("node {node} is {done} by node {manager}, the manager; no further order is needed")
+    format!("node {manager}, the manager, has {done} node {node}")
 }
 
 /// An order that the manager carried out.
@@ -241,8 +241,9 @@ impl Order {
     ) -> Result<(), Failure> {
         let others = || self.running.ranks().filter(|rank| Some(*rank) != except);
         let failed = || {
-            let cause = "some nodes have not learned of it yet";
-            let cure = "check `weft status` again, or raise `--wait`";
+            let cause = "some nodes have not heard of it in time";
+            let cure = "do not order it again: `weft status` shows whether they have by now; or \
+                        raise `--wait`";
             Failure::of(Code::Timeout, cause, cure).behind(done)
         };
         self.wait(failed, || {

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
+use std::iter;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use serde::Serialize;
 use super::failure::{Failure, unwritable};
 use weft::process::{has_stdout, start_thread};
 
-/// How often progress is written where there is no terminal.
+/// When progress is written first where there is no terminal.
+const PROGRESS_FIRST: Duration = Duration::from_secs(2);
+/// How often it is written after that.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Where results go, and in which form.
@@ -130,11 +133,16 @@ impl Output {
     }
 }
 
-/// Writes how far the bar is, as often as [`PROGRESS_EVERY`], until it has finished or is gone.
+/// How long each line of progress is waited for.
+fn progress_pauses() -> impl Iterator<Item = Duration> {
+    iter::once(PROGRESS_FIRST).chain(iter::repeat(PROGRESS_EVERY))
+}
+
+/// Writes how far the bar is after each of the pauses, until it has finished or is gone.
 fn print_progress(bar: WeakProgressBar) {
     let print = move || {
-        loop {
-            std::thread::park_timeout(PROGRESS_EVERY);
+        for pause in progress_pauses() {
+            std::thread::park_timeout(pause);
             let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) else { return };
             let (position, message) = (bar.position(), bar.message());
             // A reader that has gone away ends nothing.
@@ -146,5 +154,16 @@ fn print_progress(bar: WeakProgressBar) {
     };
     if let Err(error) = start_thread("weft-progress", print) {
         tracing::debug!(%error, "no progress is shown");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_without_a_terminal_shows_soon_and_then_rarely() {
+        let seconds: Vec<_> = progress_pauses().take(3).map(|pause| pause.as_secs()).collect();
+        assert_eq!(seconds, [2, 10, 10]);
     }
 }

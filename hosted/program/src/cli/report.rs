@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::output::Output;
 use weft::client::Client;
 use weft::clock::Deadline;
+use weft::explain;
 use weft::node::control::{ReportEffect, TaskState, TaskStatus};
 use weft::task::{self, TaskCallError, VARIABLE_TASK};
 
@@ -155,7 +156,7 @@ impl Became {
     fn texts(&self) -> (&'static str, String) {
         let then = |left: &usize| match left {
             0 => "one more failure soon isolates it".to_owned(),
-            left => format!("it may be so {left} times more for now"),
+            left => format!("it may be so {} more for now", explain::times(*left as u64)),
         };
         match self {
             Self::Restarted { left } => {

@@ -27,9 +27,9 @@ use super::up::{Wake, listen_for_signals};
 use crate::doctor;
 use lines::Lines;
 use weft::cluster::{Cluster, Program};
-use weft::explain::Code;
+use weft::explain::{Code, times};
 use weft::launch::{LaunchError, Launched, Notice};
-use weft::process::find_program;
+use weft::process::{find_program, how_ended};
 
 /// How often it looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -65,6 +65,36 @@ struct Ended {
     status: Option<u8>,
     /// How often it was started: each start has the next incarnation's number.
     incarnations: u32,
+    /// How often in a row it has failed as before without joining, and no line has said so.
+    unsaid: u64,
+    /// Whether its last incarnation had joined.
+    joined: bool,
+}
+
+impl Ended {
+    /// Notes that an incarnation has ended, and what there is to say. A program that cannot even
+    /// join fails alike each time: that is said once, and how often in the end.
+    fn note(&mut self, incarnation: u32, joined: bool, status: ExitStatus) -> Vec<String> {
+        let before = self.status.replace(number(status));
+        self.incarnations = incarnation;
+        let joined_before = std::mem::replace(&mut self.joined, joined);
+        if !joined && !joined_before && before == self.status && !status.success() {
+            self.unsaid += 1;
+            return Vec::new();
+        }
+        let mut lines: Vec<_> = self.say_rest().into_iter().collect();
+        if !status.success() {
+            let unjoined = if joined { "" } else { " before it joined" };
+            lines.push(format!("its program {}{unjoined}", how_ended(status)));
+        }
+        lines
+    }
+
+    /// How often more it has failed, if no line has said so.
+    fn say_rest(&mut self) -> Option<String> {
+        let unsaid = std::mem::take(&mut self.unsaid);
+        (unsaid > 0).then(|| format!("its program failed so {} more", times(unsaid)))
+    }
 }
 
 /// Why the nodes are ended.
@@ -92,6 +122,11 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
     let lines = lines.map(Lines::start).transpose()?;
     let mut members = vec![Ended::default(); cluster.nodes];
     let over = watch(&launched, &wakes, &mut members, keep, output);
+    for (rank, member) in members.iter_mut().enumerate() {
+        if let Some(line) = member.say_rest() {
+            output.say(&format!("node {rank}: {line}"));
+        }
+    }
     count_running(&launched, &mut members);
     let displaced = (over == Over::Displaced).then(|| launched.displaced());
     launched.stop().map_err(Failure::new)?;
@@ -119,7 +154,7 @@ fn count_running(launched: &Launched, members: &mut [Ended]) {
 /// The result, and the worst status.
 fn finish(members: &[Ended], over: Over, output: Output) -> Result<ExitCode, Failure> {
     let rows = members.iter().enumerate().map(|(rank, member)| {
-        let Ended { status, incarnations } = member;
+        let Ended { status, incarnations, .. } = member;
         json!({ "rank": rank, "status": status, "incarnations": incarnations })
     });
     let ok = over == Over::Finished;
@@ -156,12 +191,10 @@ fn watch(
             return Over::Finished;
         }
         match launched.next_notice(LOOK_EVERY) {
-            Ok(Notice::Exited { rank, incarnation, status }) => {
+            Ok(Notice::Exited { rank, incarnation, joined, status }) => {
                 let Some(member) = members.get_mut(usize::from(rank)) else { continue };
-                member.status = Some(number(status));
-                member.incarnations = incarnation;
-                if !status.success() {
-                    output.say(&format!("node {rank}: its program failed, by {status}"));
+                for line in member.note(incarnation, joined, status) {
+                    output.say(&format!("node {rank}: {line}"));
                 }
             }
             Ok(Notice::GivenUp { rank }) => return Over::GivenUp { rank },

@@ -13,6 +13,7 @@ use super::group;
 use super::output::Output;
 use super::survey::{Answer, Survey};
 use weft::clock::unix_ms;
+use weft::explain::{self, nodes};
 use weft::node::chronicle::Entry;
 use weft::node::control::{
     DirNetStatus, HookStatus, NodeStatus, OriginStatus, ProofStatus, TaskState, TaskStatus,
@@ -54,6 +55,9 @@ pub(super) struct Arguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 }
+
+/// For how long a client holds messages before it wants attention: each reader does for a moment.
+const HOLDING_MS: u64 = 3_000;
 
 /// The last verdicts that are shown.
 const VERDICTS_SHOWN: usize = 8;
@@ -174,8 +178,9 @@ fn failed_hooks(status: &Survey) -> String {
         let HookStatus { run, failed, missed, .. } = hooks;
         let rank = node.rank;
         Some(format!(
-            "node {rank} has run {run} hooks: {failed} failed and {missed} found no room; the last \
-             of them: {last}\n"
+            "node {rank} has run {}: {failed} failed and {missed} found no room; the last \
+             of them: {last}\n",
+            explain::count(*run, "hook")
         ))
     };
     status.answered().filter_map(line).collect()
@@ -188,7 +193,8 @@ fn holders(status: &Survey) -> String {
         None => "they go back when it leaves".to_owned(),
     };
     let held = status.answered().flat_map(|node| {
-        node.holders.iter().map(|holder| format!("node {}: {holder}; {then}\n", node.rank))
+        let long = node.holders.iter().filter(|holder| holder.held_ms >= HOLDING_MS);
+        long.map(|holder| format!("node {}: {holder}; {then}\n", node.rank))
     });
     held.collect()
 }
@@ -262,8 +268,9 @@ fn cuts(status: &Survey) -> String {
     let is_cut = |node: &&NodeStatus| !node.cut.is_empty();
     let line = |node: &NodeStatus| {
         format!(
-            "\nlink from node {} to {:?} cut by order; `weft inject heal` restores it\n",
-            node.rank, node.cut
+            "\nnode {} does not reach {}, by order; `weft inject heal` restores it\n",
+            node.rank,
+            nodes(&node.cut)
         )
     };
     status.answered().filter(is_cut).map(line).collect()
@@ -275,8 +282,8 @@ fn forged_tickets(status: &Survey) -> String {
         let count = node.counters.filter(|counters| counters.forged_tickets > 0)?.forged_tickets;
         let rank = node.rank;
         Some(format!(
-            "{count} tickets of the mailbox of node {rank} were forged; see the evidence with \
-             `weft status --why {rank}`\n"
+            "the mailbox of node {rank} has {}; see the evidence with `weft status --why {rank}`\n",
+            explain::count(count, "forged ticket")
         ))
     };
     status.answered().filter_map(line).collect()

@@ -18,9 +18,9 @@ use crate::doctor;
 use crate::notify::{self, Watchdog};
 use weft::clock::Deadline;
 use weft::cluster::{Cluster, FabricKind, Task};
-use weft::explain::Code;
+use weft::explain::{Code, times};
 use weft::launch::{LaunchError, Launched, Notice};
-use weft::process::start_thread;
+use weft::process::{how_ended, start_thread};
 
 /// How long the nodes may take to come together.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -147,9 +147,10 @@ pub(super) fn listen_for_signals(sender: SyncSender<Wake>) -> Result<(), Failure
 fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
     let Some(Task { name, restart, .. }) = cluster.tasks.get(task) else { return };
     output.say(&format!(
-        "task {name} of node {rank} is isolated: it failed more than {} times within {} s; \
+        "task {name} of node {rank} is isolated: it failed more than {} within {} s; \
          `weft status` shows how, `weft task start {name} --node {rank}` starts it again",
-        restart.max, restart.within_s
+        times(restart.max as u64),
+        restart.within_s
     ));
 }
 
@@ -163,9 +164,7 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
             Ok(Notice::Ended { rank, status }) if status.success() => {
                 (rank, Process::Left, "has ended".to_owned())
             }
-            Ok(Notice::Ended { rank, status }) => {
-                (rank, Process::Died, format!("died, by {status}"))
-            }
+            Ok(Notice::Ended { rank, status }) => (rank, Process::Died, how_ended(status)),
             Ok(Notice::Reset { rank, by, .. }) => (
                 rank,
                 Process::Lives,
@@ -190,8 +189,10 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
                 say_isolated(launched.cluster(), rank, task, output);
                 continue;
             }
-            Ok(Notice::Exited { rank, incarnation, status }) => {
-                output.say(&format!("program of node {rank}, incarnation {incarnation}: {status}"));
+            Ok(Notice::Exited { rank, incarnation, status, .. }) => {
+                let ended = how_ended(status);
+                output
+                    .say(&format!("node {rank}: its program, incarnation {incarnation}, {ended}"));
                 continue;
             }
             Ok(Notice::GivenUp { rank }) => {

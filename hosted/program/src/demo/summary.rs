@@ -16,6 +16,7 @@ use super::stream::StreamEnd;
 use super::timeline::{Ms, Recovery};
 use super::tree::{TreeReceived, TreeSummary};
 use weft::cluster::Cluster;
+use weft::explain::{self, times};
 
 /// The demonstration as a whole.
 #[derive(Clone, Debug, Serialize)]
@@ -251,7 +252,9 @@ impl Summary {
         let ScriptSummary { name, task, node, manager, order, orders, restarts, .. } = &script;
         let detail = format!(
             "task {task} of node {node} failed, and {name} ordered at node {manager}: {order}; \
-             given {orders} times and obeyed {restarts} times, under all managers"
+             given {} and obeyed {}, under all managers",
+            times(*orders as u64),
+            times(*restarts)
         );
         self.step("script", script.is_held(), detail);
         self.script = Some(script);
@@ -271,8 +274,12 @@ impl Summary {
         let (original, altered) = &shown.sent_to;
         let (disputed, believed) = (&shown.disputed, &shown.believed);
         let detail = format!(
-            "one message went to nodes {original:?} and another to {altered:?}: detected by \
-             {disputed:?}, delivered by {believed:?}, {} different deliveries",
+            "one message went to {} and another to {}: detected by {}, delivered by {}, {} \
+             different deliveries",
+            explain::nodes(original),
+            explain::nodes(altered),
+            explain::nodes(disputed),
+            explain::nodes(believed),
             shown.stories.saturating_sub(1)
         );
         let ok = !disputed.is_empty() && shown.stories <= 1 && !altered.is_empty();

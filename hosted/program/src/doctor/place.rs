@@ -54,10 +54,17 @@ pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
     };
     match dead.as_slice() {
         [] => Finding::good(SUBJECT, found),
-        [first, ..] => Finding::warning(SUBJECT, found)
+        names => Finding::warning(SUBJECT, found)
             .because(format!("killed clusters left their files behind: {}", dead.join(", ")))
-            .cured_by(format!("run `weft up --name {first}`, which removes them")),
+            .cured_by(removal(&place.path, names)),
     }
+}
+
+/// How the files of dead clusters are removed.
+fn removal(path: &Path, names: &[&str]) -> String {
+    let directories: Vec<_> = names.iter().map(|name| path.join(name)).collect();
+    let directories: Vec<_> = directories.iter().map(|it| it.display().to_string()).collect();
+    format!("run `rm -r {}`; a new cluster of the name removes them, too", directories.join(" "))
 }
 
 fn is_absent(path: &Path) -> bool {
@@ -94,10 +101,14 @@ mod tests {
             (Ok(place(&[])), Verdict::Good, "/run/weft", ""),
             (Ok(place(&[("a", Liveness::Alive)])), Verdict::Good, "/run/weft, running: a", ""),
             (
-                Ok(place(&[("a", Liveness::Alive), ("b", Liveness::Dead)])),
+                Ok(place(&[
+                    ("a", Liveness::Alive),
+                    ("b", Liveness::Dead),
+                    ("bench-7", Liveness::Dead),
+                ])),
                 Verdict::Warning,
                 "/run/weft, running: a",
-                "weft up --name b",
+                "rm -r /run/weft/b /run/weft/bench-7`",
             ),
             (unusable, Verdict::Missing, "cannot be used", "WEFT_RUNTIME_DIR"),
         ] {

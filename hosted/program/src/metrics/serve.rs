@@ -42,6 +42,8 @@ pub(crate) enum MetricsError {
         rank: u16,
         /// Its address.
         address: SocketAddr,
+        /// How many nodes need a port.
+        nodes: usize,
         /// The system's error.
         source: io::Error,
     },
@@ -89,11 +91,10 @@ impl Explain for MetricsError {
 
     fn cure(&self) -> String {
         match self {
-            Self::Port { rank, address, .. } => format!(
-                "see with `ss -ltnp sport = :{}` which process has it, or set metrics.port to a \
-                 number from which on {} are free; 0 serves at the socket alone",
+            Self::Port { address, nodes, .. } => format!(
+                "see with `ss -ltnp sport = :{}` which process has it, or set metrics.port so that \
+                 {nodes} ports from it on are free; 0 serves at the socket alone",
                 address.port(),
-                rank + 1,
             ),
             Self::Socket { .. } => "see that the directory can be written".to_owned(),
             Self::Fetch { .. } => {
@@ -123,7 +124,7 @@ fn listen(cluster: &Cluster, rank: u16) -> Result<Option<TcpListener>, MetricsEr
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        bound.map_err(|source| MetricsError::Port { rank, address, source })
+        bound.map_err(|source| MetricsError::Port { rank, address, nodes: cluster.nodes, source })
     });
     listener.transpose()
 }

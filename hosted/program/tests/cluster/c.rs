@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output};
 use std::sync::OnceLock;
 
 use crate::place::{CALM, Place, eventually};
-use crate::run::built;
+use crate::run::{built, kill_in_turn};
 use crate::said::Said;
 
 const README: &str = include_str!("../../../../README.md");
@@ -50,7 +50,11 @@ impl Installed {
         let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
         let mut install = Command::new(sources().join("install"));
         let installed = install.arg(&prefix).arg(built()).output().expect("it is a script");
-        assert!(done(&installed).contains("weft.pc"));
+        let said = done(&installed);
+        assert!(said.contains("weft.pc"));
+        // No system's loader looks there.
+        let cure = format!("LD_LIBRARY_PATH={}/lib", prefix.display());
+        assert!(said.contains(&cure), "{said}");
         Some(Self { prefix })
     }
 
@@ -160,6 +164,25 @@ fn members_in_c_deliver_what_all_others_broadcast() {
     let said = Place::new().weft(&format!("run -n 3 --name t -- {broadcast} 500"));
     let delivered = |rank| format!("[{rank}] delivered 500 messages of each of 2 members");
     assert_says(&said, &[&delivered(0), &delivered(1), &delivered(2)]);
+}
+
+#[test]
+fn members_in_c_keep_one_log_after_a_kill() {
+    const COUNT: usize = 4_000;
+    let Some(log) = example("replicated_log") else { return };
+    let place = Place::new();
+    let output = place.path_of("output");
+    let run = place
+        .start(&format!("run -n 3 --name t --state 1MiB --output {output} -- {log} {COUNT}"), "");
+    kill_in_turn(&place.find(), 2);
+    run.wait().done();
+    let entries = |round| (0..3).map(move |origin| format!("entry {round} of {origin}\n"));
+    let expected: String = (1..=COUNT).flat_map(entries).collect();
+    for rank in 0..3 {
+        let kept = fs::read_to_string(format!("{output}/{rank}.out")).expect("it was written");
+        assert!(kept == expected, "member {rank} keeps {} lines", kept.lines().count());
+    }
+    place.assert_nothing_left();
 }
 
 #[test]

@@ -26,6 +26,14 @@ fn a_cluster_file_is_checked_with_its_programs_and_nothing_starts() {
 }
 
 #[test]
+fn the_help_says_what_each_command_is_for_and_which_variables_it_reads() {
+    let help = Place::new().weft("--help").done();
+    for words in ["Measure timers,", "\n  WEFT_LOG ", "\n  WEFT_RUNTIME_DIR "] {
+        assert!(help.contains(words), "{words} is not in {help}");
+    }
+}
+
+#[test]
 fn completions_and_manual_pages_know_every_command() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {

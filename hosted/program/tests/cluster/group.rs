@@ -100,7 +100,7 @@ fn gt7_a_file_longer_than_the_window_reaches_every_member() {
         listed["groups"][0]["nodes"][0]["roots"][0]["by_all"] == sent["last"]
     });
     let shown = place.weft("status --name t").done();
-    assert!(shown.contains("group all of nodes [0, 1, 2, 3]: open"), "{shown}");
+    assert!(shown.contains("group all of nodes 0, 1, 2 and 3: open"), "{shown}");
     nodes.assert_unharmed();
 }
 
@@ -115,7 +115,7 @@ fn gt5_a_group_of_some_nodes_has_their_files_and_barriers_alone() {
     for (line, cause) in [
         (
             "bcast --tree --from 1 --group pair",
-            "node 1 is not a member of the group: its members are [2, 0]",
+            "node 1 is not a member of the group, which has nodes 2 and 0",
         ),
         ("bcast --tree --receive --node 0 --origin 1 --group pair", "node 1 is not a member"),
         ("bcast --tree --from 0", "no such group: its groups are pair"),

@@ -313,7 +313,7 @@ fn where_nobody_is_left_to_decide_that_is_said_at_once() {
     let alone = place.weft("release 1 --name t --wait 1000 --json").refused(17, "standing");
     assert!(alone.contains("node 0 does not answer, node 1 is isolated"), "{alone}");
     let healed = place.weft("inject heal --name t").done();
-    assert!(healed.contains("not running, so nothing is cut there: nodes [0]"), "{healed}");
+    assert!(healed.contains("not running, so nothing is cut there: node 0"), "{healed}");
 }
 
 /// A node that fails whenever it is back is reset as often as the cluster file allows, then

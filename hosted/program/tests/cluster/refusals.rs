@@ -196,6 +196,16 @@ fn a_command_line_without_sense_is_a_usage_error() {
     let reply = place.weft("bcast --neb --frm 0 --json").refused(2, "usage");
     let cure = "'--frm' found: a similar argument exists: '--from'; usage: `weft bcast ";
     assert!(reply.contains(cure) && reply.ends_with("see `weft bcast --help`"), "{reply}");
+    for (line, says) in [
+        ("handover xx", "for '[TO]': not a node's number"),
+        ("isolate 1x", "for '<NODE>': not a node's number"),
+        ("node --rank xx", "for '--rank <RANK>': not a node's number"),
+        ("get --node 0 --count xx", "for '--count <N>': not a whole number"),
+        ("handover --wait xx", "for '--wait <SECONDS>': not a number"),
+    ] {
+        let reply = place.weft(&format!("{line} --json")).refused(2, "usage");
+        assert!(reply.contains(says), "{reply}");
+    }
     let never = place.weft("put --from 0 --to 1 --timeout -1 --json");
     assert_eq!(never.status, Some(2), "{never:?}");
     place.assert_nothing_left();

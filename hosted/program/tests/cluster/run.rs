@@ -210,7 +210,7 @@ fn m9_a_replicated_log_is_the_same_everywhere_after_kills() {
 /// fewer than `kills` where the run is over before: a test that needs so many starts another run,
 /// since no amount of work outlasts the kills on every machine.
 #[track_caller]
-fn kill_in_turn(nodes: &Nodes, kills: usize) -> usize {
+pub(crate) fn kill_in_turn(nodes: &Nodes, kills: usize) -> usize {
     nodes.await_joined();
     let mut killed = 0;
     for rank in nodes.ranks().collect::<Vec<_>>().into_iter().cycle().take(10 * kills) {
@@ -294,7 +294,7 @@ fn m10_a_node_whose_program_fails_too_often_ends_with_an_error() {
     let program = place.program("#!/bin/sh\nexit 3\n");
     let said = place.weft(&format!("node {file} --rank 0 --json -- {program}"));
     let refused = said.refused(31, "component_lost");
-    assert!(refused.contains("exit status: 3"), "{refused}");
+    assert!(refused.contains("it last exited with status 3"), "{refused}");
     place.assert_nothing_left();
 }
 
@@ -321,6 +321,21 @@ fn m7_a_program_that_always_fails_ends_the_run_with_its_status() {
     let said = place.weft(&format!("run {file} --json -- {program}"));
     assert_eq!((said.status, &result(&said)["ok"]), (Some(3), &json!(false)), "{}", said.err);
     place.assert_nothing_left();
+}
+
+/// As one does whose shared library is missing.
+#[test]
+fn a_program_that_never_joins_fails_in_two_lines_a_node() {
+    let place = Place::new();
+    let program = place.program("#!/bin/sh\nexit 127\n");
+    let file = place.file("c.toml", "name = \"t\"\nnodes = 2\nrestart.max = 3\n");
+    let said = place.weft(&format!("run {file} -- {program}"));
+    assert_eq!(said.status, Some(127), "{}{}", said.out, said.err);
+    let failures = said.out.lines().filter(|line| line.contains("its program")).count();
+    let first = "its program exited with status 127 before it joined";
+    assert!(failures <= 4 && said.out.contains(first), "{}", said.out);
+    assert!(said.out.contains("its program failed so 3 times more"), "{}", said.out);
+    assert_eq!(said.err, "");
 }
 
 /// What a script does before, or instead of, its exec of `hello`.
@@ -378,6 +393,7 @@ fn a_program_that_cannot_be_run_is_refused() {
         ("/nonexistent", "No such file"),
         ("no-such-program", "not found in PATH"),
         (text.as_str(), "not an executable file"),
+        (place.program("#!/no/such -x\n").as_str(), "needs \"/no/such\", which cannot be run"),
     ] {
         let said = place.weft(&format!("run --name t --json -- {program}"));
         let refused = said.refused(22, "input_missing");

@@ -1,7 +1,9 @@
 //! The unit of the package: what it runs, and what systemd hears of it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Command;
 
 use crate::PATIENCE;
@@ -98,4 +100,45 @@ fn systemd_finds_no_fault_in_the_unit() {
     let err = String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success() && !err.contains("weft@"), "{err}");
     assert!(fs::read_to_string(&path).is_ok_and(|text| text.contains("Type=notify")));
+}
+
+/// Runs a script of the package on a system below `root` whose tools do nothing, and which has
+/// version 2 of the package.
+#[track_caller]
+fn maintain(script: &str, root: &str, arguments: &[&str]) -> String {
+    let tools = Path::new(root).join("tools");
+    fs::create_dir_all(&tools).expect("it can be made");
+    for (tool, says) in [("systemd-sysusers", ""), ("systemctl", ""), ("dpkg-query", "2")] {
+        let path = tools.join(tool);
+        fs::write(&path, format!("#!/bin/sh\nprintf '{says}'\n")).expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    let path = format!("{}:/usr/bin:/bin", tools.display());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("debian").join(script);
+    let mut shell = Command::new("sh");
+    shell.arg(script).args(arguments).env("DPKG_ROOT", root).env("PATH", path);
+    let said = shell.output().expect("there is a shell");
+    assert!(said.status.success(), "{said:?}");
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+#[test]
+fn the_package_makes_the_folder_of_cluster_files_and_says_what_changes_for_them() {
+    let place = Place::new();
+    let root = place.path_of("root");
+    let folder = Path::new(&root).join("etc/weft");
+    let said = maintain("postinst", &root, &["configure"]);
+    assert!(said.contains("/usr/share/doc/weft/cluster.toml"), "{said}");
+    assert!(folder.is_dir());
+    let said = maintain("postinst", &root, &["configure", "1"]);
+    assert!(said.contains("running clusters go on with version 1"), "{said}");
+    assert_eq!(maintain("postinst", &root, &["configure", "2"]), "", "the same version");
+    fs::write(folder.join("t.toml"), "").expect("it can be written");
+    maintain("postrm", &root, &["purge"]);
+    assert!(folder.join("t.toml").exists());
+    fs::remove_file(folder.join("t.toml")).expect("it is there");
+    maintain("postrm", &root, &["remove"]);
+    assert!(folder.is_dir());
+    maintain("postrm", &root, &["purge"]);
+    assert!(!folder.exists());
 }

@@ -244,7 +244,7 @@ fn stop(test: &str, role: &str, says: &str, times: usize) -> Outcome {
 /// The second incarnation polls.
 fn a_member_that_hangs_is_killed(test: &str, role: &str) -> Outcome {
     let (status, said) = Run::start(role)?.end()?;
-    if status != Some(0) || !said.contains("node 1: its program failed, by signal: 9") {
+    if status != Some(0) || !said.contains("node 1: its program was killed by signal 9") {
         return Err(format!("{test}: status {status:?}\n{said}").into());
     }
     println!("test {test} ... ok");

@@ -45,6 +45,8 @@ pub(crate) enum ToLauncher {
     Exited {
         /// In which incarnation.
         incarnation: u32,
+        /// Whether it had joined.
+        joined: bool,
         /// Its status, as wait(2) has it.
         status: i32,
     },

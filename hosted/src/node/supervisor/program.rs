@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use weft_core::ids::Incarnation;
 
 use super::Supervisor;
+use super::component::Component;
 use crate::node::NodeError;
 use crate::node::control::{Refused, TensorWant, Want};
 use crate::node::link::{LINK_FD, LINK_VAR, LINK_VERSION};
@@ -115,13 +116,10 @@ impl Supervisor {
         self.cluster.component.is_some() && !self.program.finished
     }
 
-    /// Reports the end of the program to the launcher; whether it has finished.
-    pub(super) fn note_program_ended(
-        &mut self,
-        incarnation: Incarnation,
-        status: ExitStatus,
-    ) -> bool {
-        self.reset.note_exited(incarnation, status);
+    /// Reports the end of the program, which was `component`, to the launcher; whether it has
+    /// finished.
+    pub(super) fn note_program_ended(&mut self, component: &Component, status: ExitStatus) -> bool {
+        self.reset.note_exited(component.incarnation, component.ready, status);
         self.program.last = Some(status);
         self.program.finished |= status.success();
         status.success()

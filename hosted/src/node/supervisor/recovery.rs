@@ -98,7 +98,7 @@ impl Supervisor {
         let status = component.spawned.child.wait();
         let was_killed = status.as_ref().is_ok_and(|status| status.signal() == Some(KILLED));
         let has_finished = component.is_program
-            && status.as_ref().is_ok_and(|it| self.note_program_ended(incarnation, *it));
+            && status.as_ref().is_ok_and(|it| self.note_program_ended(&component, *it));
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         self.note(self.rank, What::Ended { incarnation: incarnation.0, status });
         self.bootstrap.retract(incarnation);

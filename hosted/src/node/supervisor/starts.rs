@@ -107,9 +107,8 @@ impl Supervisor {
             0 => "component failed, and `restart.max` is 0: given up".to_owned(),
             _ => format!("component failed too often: given up for {within_s} s"),
         };
-        tracing::error!(rank = self.rank, "{words}");
+        self.reset.note_given_up(&words);
         self.note(self.rank, What::Noted { words });
-        self.reset.note_given_up();
         self.handle_program_given_up();
         self.parked.clear();
         self.clients.refuse_pending(&Refused::GivenUp);

@@ -2,7 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::survey::Survey;
-use weft::explain::Code;
+use weft::explain::{Code, nodes};
 use weft::node::control::DirNetStatus;
 use weft_core::neb::number_in_epoch;
 
@@ -39,7 +39,7 @@ pub(super) fn window_full(survey: &Survey, from: u16, full: Full) -> Failure {
         match holding.map_or(&[][..], |nodes| &nodes[..]) {
             [] => "some node has".to_owned(),
             [one] => format!("node {one} has"),
-            several => format!("nodes {several:?} have"),
+            several => format!("{} have", nodes(several)),
         },
         number_in_epoch(settled + 1),
         match before {

@@ -11,7 +11,7 @@ use crate::cli::output::Output;
 use crate::cli::survey::Survey;
 use weft::client::ClientError;
 use weft::clock::Deadline;
-use weft::explain::Code;
+use weft::explain::{Code, nodes};
 use weft::node::control::{ConflictStatus, Equivocation, Refused};
 
 /// A receiver needs another one to compare with.
@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
     let lie = equivocate(&running, node, deadline)?;
     let Equivocation { seq, original, altered } = &lie;
     if original.is_empty() || altered.is_empty() {
-        let cause = format!("node {node} reached too few nodes: {original:?} and {altered:?}");
+        let reached: Vec<_> = original.iter().chain(altered).copied().collect();
+        let cause = format!("node {node} reached too few nodes: {}", nodes(&reached));
         let cure = "wait until `weft status` shows that all nodes run, and try again";
         return Err(Failure::of(Code::NodeUnreachable, cause, cure));
     }
@@ -53,7 +54,9 @@ pub(super) fn run(arguments: &Equivocate, output: Output) -> Result<(), Failure>
         "conflicts": rows,
     });
     let mut text = format!(
-        "node {node} sent one message to {original:?} and another to {altered:?} as number {seq}\n"
+        "node {node} sent one message to {} and another to {} as number {seq}\n",
+        nodes(original),
+        nodes(altered)
     );
     for (rank, conflict) in &seen {
         let ConflictStatus { seq, replayer, .. } = conflict;

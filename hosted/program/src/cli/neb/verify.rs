@@ -56,7 +56,9 @@ pub(super) fn run(arguments: &Verify, output: Output) -> Result<(), Failure> {
     for statement in &statements {
         let (tag, len) = (&statement["tag"], &statement["bytes"]);
         let digest = statement["sha256"].as_str().unwrap_or_default();
-        text.push_str(&format!("  {len} bytes, tag {tag}, sha256 {digest}\n"));
+        // The messages of `weft inject equivocate` have none.
+        let tag = if *tag == u64::MAX { String::new() } else { format!(", tag {tag}") };
+        text.push_str(&format!("  {len} bytes{tag}, sha256 {digest}\n"));
     }
     output.finish(&object, &text);
     Ok(())

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Check, diagnostics_of, read_script, refuse, surroundings_of, translate};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use weft::explain::Code;
+use weft::explain::{Code, count};
 use weft_core::dirnet::{Profile, Timing, Verdict};
 use weft_core::recovery::{Expected, Order, Outcome, Placed, Program, TaskState, Verb, verify};
 use weft_core::vote::VoteOutcome;
@@ -217,8 +217,10 @@ fn line((at_us, happening): &ScriptEvent, program: &Program<'_>) -> String {
             let lost = lost.iter().filter(|(count, _)| *count > 0);
             let lost: String = lost.map(|(count, what)| format!(", {count} {what}")).collect();
             format!(
-                "node {node}, evaluation {}: sections that held {:?}, {} orders{full}{lost}",
-                trace.number, trace.held, trace.orders,
+                "node {node}, evaluation {}: sections that held {:?}, {}{full}{lost}",
+                trace.number,
+                trace.held,
+                count(trace.orders.into(), "order"),
             )
         }
         Happening::Ordered(placed) => {

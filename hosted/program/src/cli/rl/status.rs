@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::cluster_choice::ClusterChoice;
 use super::super::failure::Failure;
 use super::super::output::Output;
-use weft::explain::Code;
+use weft::explain::{Code, count};
 use weft::node::control::{DirNetStatus, ScriptStatus, VoteResult};
 
 /// Arguments of `weft rl status`.
@@ -50,9 +50,10 @@ pub(super) fn run(arguments: &Status, output: Output) -> Result<(), Failure> {
             _ => format!("sections {} held", held.join(", ")),
         };
         text.push_str(&format!(
-            "node {rank} manages in term {epoch}: {} evaluations, {} orders; in the last, {held}, \
-             {} steps\n",
-            it.evaluations, it.orders, it.last_steps
+            "node {rank} manages in term {epoch}: {}, {}; in the last, {held}, {}\n",
+            count(it.evaluations.into(), "evaluation"),
+            count(it.orders, "order"),
+            count(it.last_steps.into(), "step"),
         ));
     }
     if let Some(vote) = found.iter().filter_map(|(_, _, it)| it.last_vote.as_ref()).max_by_key(key)

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::cluster_choice::{ClusterChoice, Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use weft::explain::Explain as _;
+use weft::explain::{self, Explain as _};
 use weft::node::control::{KeptTensor, TensorList};
 
 /// Arguments of `weft tensors`.
@@ -115,7 +115,7 @@ fn end(arguments: &End, is_aborted: bool, output: Output) -> Result<(), Failure>
     }
     let (step, how) = (arguments.step, if is_aborted { "aborted" } else { "cleaned up" });
     let object = json!({ "ok": true, "step": step, "nodes": nodes, "aborted": is_aborted });
-    output.finish(&object, &format!("step {step} is {how} at nodes {nodes:?}\n"));
+    output.finish(&object, &format!("step {step} is {how} at {}\n", explain::nodes(&nodes)));
     Ok(())
 }
 
