@@ -468,10 +468,15 @@ fn main() {
     let failed = tally.failed.first().expect("a moment with two leaders");
     let replay = Replay::of(&planted, failed, 500);
     let outcome = (planted.run)(&replay.plan());
-    println!("given before it is revoked, seed {}:\n{}", failed.seed, outcome.trace);
+    println!("a permission is given before the last one is revoked, seed {}:\n", failed.seed);
+    println!("{}", outcome.trace.to_string().trim_end());
+    println!("\nTwo leaders held the permission at once, and have decided different values.\n");
     let tally = run_seeds(&Subject::of::<Switch<true>>(&[], &[]), (0, 1_000), 1, || ());
-    let failed: Vec<_> = tally.failed.iter().map(|failed| failed.seed).collect();
-    println!("revoked before it is given, {} seeds, failed: {failed:?}", tally.seeds);
+    println!(
+        "a permission is revoked before the next one is given: {} seeds, of which {} failed",
+        tally.seeds,
+        tally.failed.len()
+    );
 }
 
 #[cfg(test)]

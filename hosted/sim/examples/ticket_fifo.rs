@@ -235,7 +235,12 @@ fn main() {
     };
     let replay = Replay::of(&subject, failed, 500);
     let outcome = (subject.run)(&replay.plan());
-    println!("seed {}, with faults {:?} alone:\n{}", failed.seed, outcome.faults, outcome.trace);
+    println!("a FIFO of tickets, seed {}, faults {:?}:\n", failed.seed, outcome.faults);
+    println!("{}", outcome.trace.to_string().trim_end());
+    println!(
+        "\nA sender has died between its ticket (fetch_add) and the write to its slot: the slot \
+         stays empty, and what came behind it is never taken."
+    );
 }
 
 #[cfg(test)]

@@ -14,11 +14,22 @@
 //! The same world without a clock is what the explorer walks: depth-first over everything that
 //! may happen next, for small configurations.
 //!
-//! Protocols that are not Weft's run here, too: implement [`Protocol`] over the port of
-//! `weft_core::fabric`, make it a [`Subject`] with [`Subject::of`], and give that to [`run_seeds`],
-//! [`Replay`] or its explorer. The example `ticket_fifo` does so for a FIFO as in UCX, and finds
-//! that a sender which dies with a ticket stops all others; `permission_switch` for consensus by
-//! permissions to write as in Mu, and finds why a permission is revoked before the next is given.
+//! # Protocols that are not Weft's
+//!
+//! 1. A package of yours depends on this one and on `weft-core`, by the path of a checkout or by
+//!    its git address.
+//! 2. Its machine does one-sided work through `weft_core::fabric::Fabric`, and polls: no threads,
+//!    no clock of its own.
+//! 3. [`Protocol`] says what a run consists of: how many peers, which memory, what they do next,
+//!    what goes into the history, and which promises are judged over it.
+//! 4. [`Subject::of`] makes it one of [`run_seeds`], which tries seeds; [`Replay`], which repeats a
+//!    seed with as few faults as still break the promise, and shows it; and the explorer, which
+//!    walks every state of a small configuration.
+//!
+//! `examples/ticket_fifo.rs` is the one to copy: a FIFO as in UCX, in 240 lines. It finds that a
+//! sender which dies with a ticket stops all others. `examples/permission_switch.rs` is consensus
+//! by permissions to write, as in Mu, and finds why a permission is revoked before the next is
+//! given.
 
 pub mod dirnet;
 pub mod draws;

@@ -22,8 +22,8 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 /// What a case said, under the rule that is broken: it judges what follows from an old value, and
 /// one that never came is of F-4.
-fn blamed<B: Bench>(said: String) -> String {
-    match B::UNTOUCHED {
+fn blamed(said: String, untouched: Option<u64>) -> String {
+    match untouched {
         Some(untouched) if said.contains(&untouched.to_string()) => {
             format!("F-4: an atomic completed without its old value ({said})")
         }
@@ -51,7 +51,25 @@ pub(super) fn run<B: Bench>(
         if held.is_err() {
             B::check(subject).map_err(|error| error.later(name))?;
         }
-        tally.case(name, held.map_err(|panic| blamed::<B>(said(&*panic))));
+        tally.case(name, held.map_err(|panic| blamed(said(&*panic), B::UNTOUCHED)));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_value_that_never_came_is_of_f4_whatever_the_case_is_about() {
+        let said = || "F-1: what an add behind the writes sees: got Ok(99), want Ok(7)".to_owned();
+        let mut tally = Tally::new();
+        tally.case("f1_one", Err(blamed(said(), Some(99))));
+        let report = tally.report("verbs", Vec::new());
+        let broken = |name| report.rules.iter().any(|rule| rule.rule == name && !rule.held);
+        let tried = |name| report.rules.iter().find(|rule| rule.rule == name).map(|it| it.tries);
+        assert!(broken("F-4") && tried("F-1") == Some(1), "{report}");
+        assert_eq!(blamed(said(), Some(98)), said());
+        assert_eq!(blamed(said(), None), said());
+    }
 }
