@@ -52,7 +52,7 @@ pub fn find_program(program: &str) -> Result<PathBuf, ProgramError> {
     if let Some(interpreter) = head(&path).ok().as_deref().and_then(interpreter)
         && access(&interpreter, Access::EXEC_OK).is_err()
     {
-        return Err(missing(&format!("needs {interpreter:?}, which cannot be run")));
+        return Err(missing(&format!("names an interpreter that cannot be run: {interpreter:?}")));
     }
     std::path::absolute(path).map_err(|error| missing(&error.to_string()))
 }

@@ -393,7 +393,10 @@ fn a_program_that_cannot_be_run_is_refused() {
         ("/nonexistent", "No such file"),
         ("no-such-program", "not found in PATH"),
         (text.as_str(), "not an executable file"),
-        (place.program("#!/no/such -x\n").as_str(), "needs \"/no/such\", which cannot be run"),
+        (
+            place.program("#!/no/such -x\n").as_str(),
+            "names an interpreter that cannot be run: \"/no/such\"",
+        ),
     ] {
         let said = place.weft(&format!("run --name t --json -- {program}"));
         let refused = said.refused(22, "input_missing");

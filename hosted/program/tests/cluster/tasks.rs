@@ -116,7 +116,11 @@ fn a_program_that_is_not_there_stops_the_start() {
 fn a_program_without_an_interpreter_is_faulty_at_once_and_left_alone() {
     let place = Place::new();
     let said = "an interpreter that is not there";
-    let program = place.program("#!/no/such/interpreter\n");
+    // One that it names itself is missed before anything starts.
+    let named = place.program("#!/no/such/interpreter\n");
+    let interpreter = format!("{named}-interpreter");
+    std::fs::rename(named, &interpreter).expect("both are ours");
+    let program = place.program(&format!("#!{interpreter}\n"));
     let (_up, nodes) = up_with(&place, &format!("program = \"{program}\""));
     let task = await_state(&nodes, TaskState::Faulty);
     assert_eq!((task.pid, task.errors, task.restarts), (None, 1, 0));
