@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use weft_core::fabric::{Completion, Fabric, Failure, FenceError, Layout, PostError, Region, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Region, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ pub struct VerbsFabric<M: HostMemory> {
     links: Vec<Link<M>>,
     /// The other end of the pair that ends at oneself.
     mirror: Pair<M>,
-    /// Completions that no queue holds: of denied work, and of closed pairs.
+    /// Completions that no queue holds: of closed pairs.
     done: VecDeque<Completion>,
     /// The link that the next poll begins with.
     turn: usize,
@@ -270,12 +270,7 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
         let is_allowed = self.layout.allows(region, self.me, work.op.needs());
         match pair.grant(region.0).filter(|_| is_allowed) {
             Some(grant) => pair.post(&work, grant),
-            None if self.done.len() >= usize::from(self.config.depth) => Err(PostError::Full),
-            None => {
-                let outcome = Err(Failure::AccessDenied);
-                self.done.push_back(Completion { id: work.id, peer, outcome });
-                Ok(())
-            }
+            None => pair.post_denied(work.id),
         }
     }
 

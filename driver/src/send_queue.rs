@@ -17,6 +17,8 @@
 //! - Loud works, reads and atomics are signalled, and of the others at least every 16th. So at
 //!   most 15 works at the tail are uncovered; the next signalled work reports them, or a
 //!   *marker*, a write of nothing, for which one place is kept.
+//! - A work that this end must refuse is a marker that is reported as denied. Were it reported at
+//!   once, quiet work before it would seem done that is still on its way (F-2).
 //! - A transfer that is longer than a message is cut into *parts*; the first failure of a part
 //!   is reported under the name of the last one, which is the work itself.
 //!
@@ -39,6 +41,9 @@ pub(crate) enum Report {
     Part,
     /// Never.
     Marker,
+    /// Always, as denied: this end knows that the peer would refuse it, and what the device gets in
+    /// its place is a marker, so that it ends behind all that was posted before it.
+    Denied,
 }
 
 /// What a work brings back.
@@ -173,7 +178,8 @@ impl SendQueue {
         let uncovered = place - self.covered.max(self.head).min(place);
         let is_due = uncovered + 1 >= u64::from(SIGNAL_EVERY);
         let signal = match (report, fetch) {
-            (Report::Loud | Report::Marker, _) | (_, Fetch::Bytes | Fetch::Word) => Signal::Yes,
+            (Report::Loud | Report::Marker | Report::Denied, _)
+            | (_, Fetch::Bytes | Fetch::Word) => Signal::Yes,
             (Report::Quiet | Report::Part, Fetch::Nothing) if is_due => Signal::Yes,
             (Report::Quiet | Report::Part, Fetch::Nothing) => Signal::No,
         };
@@ -226,6 +232,7 @@ impl SendQueue {
                 return None;
             }
             Report::Loud | Report::Quiet => self.part_failed.take().map_or(outcome, Err),
+            Report::Denied => outcome.and(Err(Failure::AccessDenied)),
         };
         if entry.report == Report::Quiet && outcome.is_ok() {
             return None;

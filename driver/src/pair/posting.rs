@@ -6,7 +6,7 @@
 //! | write from bytes, longer | copied to the scratch slot of its place |
 //! | write from a region, read | the region itself; cut into parts by the longest message |
 //! | atomic | the scratch slot of its place takes the old value |
-//! | marker | none: a write of nothing, which needs no right |
+//! | marker, and what is denied here | none: a write of nothing, which needs no right |
 //!
 //! F-1 across kinds: a device may begin a write while a read or an atomic before it is on its
 //! way, and an atomic while a read is. Such a work, and all behind it, is *held* here, its bytes
@@ -69,6 +69,14 @@ impl<M: HostMemory> Pair<M> {
                 self.post_request(work.id, report, far, near)
             }
         }
+    }
+
+    /// Posts what ends as denied, in its turn.
+    pub(crate) fn post_denied(&mut self, id: WorkId) -> Result<(), PostError> {
+        if self.queue.room() == 0 {
+            return Err(PostError::Full);
+        }
+        self.post_request(id, Report::Denied, NOWHERE, Near::Nothing)
     }
 
     /// Posts a write of nothing, so that works at the tail are reported. The queue keeps a place

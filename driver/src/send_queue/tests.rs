@@ -74,6 +74,18 @@ fn the_first_failure_of_a_part_is_told_once_in_the_name_of_the_whole() {
 }
 
 #[test]
+fn what_is_denied_here_ends_behind_all_that_was_posted_before_it() {
+    let denied = (Report::Denied, Fetch::Nothing);
+    let mut queue = queue_of(&[QUIET, denied, LOUD, denied]);
+    assert_eq!(queue.push(WorkId(4), Report::Denied, Fetch::Nothing).1, Signal::Yes);
+    let access_denied = Err(Failure::AccessDenied);
+    assert_eq!(reported(queue.end(Place(1), Ok(()))), Some((1, access_denied)));
+    assert_eq!(reported(queue.end(Place(2), Ok(()))), Some((2, Ok(()))));
+    // With the pair, it is gone.
+    assert_eq!(reported(queue.end(Place(3), GONE)), Some((3, GONE)));
+}
+
+#[test]
 fn a_place_is_kept_for_the_marker() {
     let mut queue = queue_of(&[QUIET; DEPTH as usize - 1]);
     assert_eq!(queue.room(), 0);

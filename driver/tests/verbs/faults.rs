@@ -68,6 +68,26 @@ fn exchange(one: &mut End, other: &End, round: u64) -> bool {
     old == round
 }
 
+/// A work that this end denies itself is reported behind a quiet one that is still on its way: what
+/// came before a failure, and was not reported, is done (F-2).
+#[test]
+fn what_is_denied_is_reported_behind_what_was_posted_before_it() {
+    let Some(wires) = Wires::take() else { return };
+    let (mut one, other) = two(&wires, STUBBORN);
+    wires.disturb(&one, "delay 20ms");
+    let granted = Op::Write { to: at(BYTES, 0), bytes: b"arrives!" };
+    let denied = Op::Write { to: at(BACK, 0), bytes: b"is kept " };
+    for (id, op) in (1..).zip([granted, denied]) {
+        one.post(OTHER, Work { id: WorkId(id), op, flags: CompletionFlags::QUIET }).unwrap();
+    }
+    let ended = rig::wait(&mut one, 1);
+    assert_eq!((ended[0].id, ended[0].outcome), (WorkId(2), Err(Failure::AccessDenied)));
+    assert_eq!(other.memory().load(BYTES, 0), u64::from_le_bytes(*b"arrives!"));
+    assert_eq!(other.memory().load(BACK, 0), 0);
+    // The pair goes on.
+    assert_eq!(run(&mut one, OTHER, ADD), Ok(0));
+}
+
 /// Lost, doubled, late and overtaken packets, both ways: slower, and nothing else.
 #[test]
 fn bytes_and_counts_stay_right_whatever_becomes_of_packets() {
