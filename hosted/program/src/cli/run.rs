@@ -93,7 +93,7 @@ impl Ended {
     /// How often more it has failed, if no line has said so.
     fn say_rest(&mut self) -> Option<String> {
         let unsaid = std::mem::take(&mut self.unsaid);
-        (unsaid > 0).then(|| format!("its program failed so {} more", times(unsaid)))
+        (unsaid > 0).then(|| format!("its program failed the same way {} more", times(unsaid)))
     }
 }
 

@@ -334,7 +334,7 @@ fn a_program_that_never_joins_fails_in_two_lines_a_node() {
     let failures = said.out.lines().filter(|line| line.contains("its program")).count();
     let first = "its program exited with status 127 before it joined";
     assert!(failures <= 4 && said.out.contains(first), "{}", said.out);
-    assert!(said.out.contains("its program failed so 3 times more"), "{}", said.out);
+    assert!(said.out.contains("its program failed the same way 3 times more"), "{}", said.out);
     assert_eq!(said.err, "");
 }
 
