@@ -84,8 +84,14 @@ fn what_is_denied_is_reported_behind_what_was_posted_before_it() {
     assert_eq!((ended[0].id, ended[0].outcome), (WorkId(2), Err(Failure::AccessDenied)));
     assert_eq!(other.memory().load(BYTES, 0), u64::from_le_bytes(*b"arrives!"));
     assert_eq!(other.memory().load(BACK, 0), 0);
-    // The pair goes on.
+    // The pair goes on, and its queue has room for no more of them than for other work.
     assert_eq!(run(&mut one, OTHER, ADD), Ok(0));
+    let posted = (0..u64::from(u16::MAX)).map(|id| rig::post(&mut one, OTHER, id, denied));
+    let posted: Vec<_> = posted.take_while(|posted| *posted != Err(PostError::Full)).collect();
+    assert!(posted.iter().all(|posted| *posted == Ok(())) && posted.len() < 1 << 15);
+    for end in rig::wait(&mut one, posted.len()) {
+        assert_eq!(end.outcome, Err(Failure::AccessDenied));
+    }
 }
 
 /// Lost, doubled, late and overtaken packets, both ways: slower, and nothing else.
