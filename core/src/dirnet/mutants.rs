@@ -147,6 +147,7 @@ mutants! {
     FENCED_STAY_OUT = "fenced-stay-out", "X-14: the next component fences no running peer";
     REMOVALS_OUTLIVE_BOOTS = "removals-outlive-boots", "X-14: a node that gives way admits";
     THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";
+    THE_STARTING_FENCE = "the-starting-fence", "X-14: a component that is not ready refuses none";
     ISOLATED_PEERS_DECIDE = "isolated-peers-decide", "X-5: what they decided ends no boot";
     ISOLATED_NODES_WAIT = "isolated-nodes-wait", "X-11: an isolated node asks for its release";
     ORDERED_IS_ENTERED = "ordered-is-entered", "G-19: a removal outlives one that hangs early";

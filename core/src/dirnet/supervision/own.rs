@@ -11,6 +11,8 @@ pub(super) struct Own {
     boot: Option<Incarnation>,
     /// The component's incarnation, if a component runs.
     pub(super) incarnation: Option<Incarnation>,
+    /// Whether it can be connected: before, it has connected no peer, and so fences none.
+    pub(super) is_ready: bool,
     /// The isolations and releases of this node.
     pub(super) standing: Standing,
 }
@@ -24,7 +26,7 @@ impl<const NODES: usize> Supervision<NODES> {
         }
         self.peers.iter_mut().for_each(|known| known.fenced = Incarnation(0));
         self.own.boot = Some(started.boot);
-        self.own.incarnation = Some(started.incarnation);
+        (self.own.incarnation, self.own.is_ready) = (Some(started.incarnation), false);
     }
 
     /// The own component can be connected: it admits every peer that runs, those that only the
@@ -34,6 +36,7 @@ impl<const NODES: usize> Supervision<NODES> {
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
     pub fn handle_ready(&mut self) {
         self.begin();
+        self.own.is_ready = true;
         for (known, peer) in self.peers.iter_mut().zip((0..).map(Peer)) {
             let order = match known.admitted {
                 Some(admitted) => Some(Order::Connect(peer, admitted)),
@@ -48,7 +51,7 @@ impl<const NODES: usize> Supervision<NODES> {
 
     /// The own component has ended: no peer has joined the next one yet, and it has fenced none.
     pub fn handle_ended(&mut self) {
-        self.own.incarnation = None;
+        (self.own.incarnation, self.own.is_ready) = (None, false);
         self.peers.iter_mut().for_each(super::Neighbour::handle_own_end);
         (self.unfenced, self.fence_at) = (PeerSet::EMPTY, None);
     }

@@ -6,7 +6,8 @@ use super::{
 use crate::dirnet::standing::Admission;
 use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::dirnet::{
-    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON, THE_DEAD_FENCE,
+    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON,
+    THE_DEAD_FENCE, THE_STARTING_FENCE,
 };
 use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
@@ -295,13 +296,16 @@ impl<const NODES: usize> Supervision<NODES> {
         self.fence_at = Some(now.after(FENCE_EVERY));
     }
 
+    /// Ends the admitted incarnation of `peer`. It must end for good only if the own component may
+    /// have connected it: what a starting component refused would be a peer that lost nothing.
     fn fence(&mut self, peer: Peer) {
-        let has_component = self.own.incarnation.is_some();
+        let runs = self.own.incarnation.is_some();
+        let has_connected = self.own.is_ready || (runs && THE_STARTING_FENCE.is_planted());
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
         if known.fence() {
             self.orders.push(Order::Fence(peer));
         }
-        if !has_component && !THE_DEAD_FENCE.is_planted() {
+        if !has_connected && (runs || !THE_DEAD_FENCE.is_planted()) {
             known.fenced = Incarnation(0);
         }
     }

@@ -68,10 +68,11 @@ fn connect(announced: Announcement) -> Vec<Order> {
     [Order::Connect(PEER, announced)].into()
 }
 
-/// A component in incarnation 1, and a peer that was met in session 1.
+/// A component that is ready in incarnation 1, and a peer that was met in session 1.
 fn met() -> Pair {
     let mut supervision = Supervision::new(Rank(0));
     supervision.handle_started(first(1));
+    assert_eq!(after(&mut supervision, Pair::handle_ready), []);
     assert_eq!(after(&mut supervision, |it| it.handle_met(PEER, 1)), []);
     supervision
 }
@@ -287,6 +288,20 @@ pub(in crate::dirnet) fn x14_a_node_without_a_component_refuses_none() {
     after(&mut supervision, |it| it.handle_parted(PEER, 1));
     after(&mut supervision, |it| it.handle_met(PEER, 2));
     assert_eq!(alive(&mut supervision, 2, first(1)), connect(first(1)));
+}
+
+/// A node that was removed while it stood still starts again, and its sessions from before end: the
+/// members that removed it have lost nothing, and go on.
+#[test]
+pub(in crate::dirnet) fn x14_a_component_that_is_not_ready_refuses_none() {
+    let mut supervision = running();
+    assert_eq!(refused(&mut supervision, decided(1, 4, 0)), [Order::Reboot]);
+    supervision.handle_ended();
+    supervision.handle_started(begun(2));
+    after(&mut supervision, |it| it.handle_parted(PEER, 1));
+    after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(alive(&mut supervision, 2, first(1)), connect(first(1)));
+    assert_eq!(after(&mut supervision, Pair::handle_ready), connect(first(1)));
 }
 
 /// It would otherwise be fenced once for each incarnation.

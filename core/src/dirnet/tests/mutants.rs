@@ -171,6 +171,7 @@ scenarios! {
         x14_the_next_component_admits_who_only_the_last_one_has_fenced
         x14_a_boot_begins_without_the_removals_of_the_one_before
         x14_a_node_without_a_component_refuses_none
+        x14_a_component_that_is_not_ready_refuses_none
         x5_what_an_isolated_peer_has_decided_ends_no_boot
         x11_an_isolated_node_asks_each_node_that_it_meets_for_its_release
         x11_a_component_learns_which_nodes_are_isolated

@@ -166,6 +166,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/fenced-stay-out", 6, &["budget", "progress"]),
     seen("dirnet/removals-outlive-boots", 37, LIVENESS),
     scripted("dirnet/the-dead-fence", RARE),
+    seen("dirnet/the-starting-fence", 987, &["admission"]),
     scripted("dirnet/isolated-peers-decide", RARE),
     seen("dirnet/isolated-nodes-wait", 63, LIVENESS),
     scripted("dirnet/ordered-is-entered", RARE),

@@ -167,6 +167,8 @@ pub(super) struct Net {
     launcher: Option<Launcher<8>>,
     flights: BTreeMap<(u64, u64), Flight>,
     posted: u64,
+    /// The number of the one that lands.
+    landing: u64,
     /// Processes of supervisors and components so far, and sessions.
     runs: u64,
     sessions: u64,
@@ -237,6 +239,7 @@ impl Net {
             setting,
             flights: BTreeMap::new(),
             posted: 0,
+            landing: 0,
             runs: 0,
             sessions: 0,
             ways: BTreeMap::new(),
@@ -302,8 +305,9 @@ impl Net {
                 self.expire(node, seat);
             }
             _ => {
-                if let Some(((at, _), flight)) = self.flights.pop_first() {
+                if let Some(((at, number), flight)) = self.flights.pop_first() {
                     self.now = self.now.max(at);
+                    self.landing = number;
                     self.land(flight);
                 }
             }
@@ -367,13 +371,13 @@ impl Net {
         | Flight::Wake { at, .. } = flight
             && let Some(until) = self.node(at).stopped_until(now.0)
         {
-            return self.post_at(until, flight);
+            return self.postpone(until, flight);
         }
         if let Flight::Fenced { at, .. } | Flight::Down { at, .. } | Flight::Ready { at, .. } =
             flight
             && let Some(until) = self.node(at).component_stalls_until(now.0)
         {
-            return self.post_at(until, flight);
+            return self.postpone(until, flight);
         }
         match flight {
             Flight::Frame { .. } => self.land_frame(flight),
@@ -428,6 +432,12 @@ impl Net {
             it.task.iter_mut().for_each(ImAliveTask::handle_alone);
             self.drain(node);
         }
+    }
+
+    /// What lands waits until its receiver goes on. It keeps its place: a stall may last longer than
+    /// it was to, and what one way carries arrives in order all the same.
+    fn postpone(&mut self, until: u64, flight: Flight) {
+        self.flights.insert((until, self.landing), flight);
     }
 
     fn post_at(&mut self, at: u64, flight: Flight) {

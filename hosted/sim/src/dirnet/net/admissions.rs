@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{Announcement, Component, Standing};
+use weft_core::dirnet::{Announcement, Component, Fenced, Standing};
 use weft_core::ids::{Incarnation, Rank};
 
 use super::supervisors::Up;
@@ -59,6 +59,15 @@ impl Net {
                 _ => "before the released one",
             };
             let what = format!("{node} admits boot {} of {peer}, which is {why}", announced.boot);
+            self.ledger.broken("admission", what);
+        }
+    }
+
+    /// No incarnation is refused for a lost session that the own component has not connected.
+    pub(super) fn check_refusal(&mut self, node: u16, peer: u16, fenced: Fenced) {
+        let starts = self.node(node).process.as_ref().is_some_and(|it| it.ready_at.is_none());
+        if starts && fenced.decided.is_none() {
+            let what = format!("{node}, which starts, refuses {peer} up to {}", fenced.up_to);
             self.ledger.broken("admission", what);
         }
     }

@@ -17,7 +17,7 @@ impl Net {
             Seat::ImAliveTask => it.task_stalls,
         };
         if stalls > now.0 {
-            return self.post_at(stalls, flight);
+            return self.postpone(stalls, flight);
         }
         if is_lane && !it.connects(from, frame.incarnation.boot) {
             return;
@@ -51,7 +51,7 @@ impl Net {
         let it = self.node(to);
         let beat = it.cells.get(&from).copied();
         if let Some(until) = it.component_stalls_until(now.0) {
-            return self.post_at(until, Flight::Beat { from, to });
+            return self.postpone(until, Flight::Beat { from, to });
         }
         let Some(beat) = beat.filter(|beat| it.connects(from, beat.incarnation.boot)) else {
             return;

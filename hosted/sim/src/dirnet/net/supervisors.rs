@@ -358,7 +358,10 @@ impl Net {
             Order::Parted(Peer(peer)) => self.down(node, Down::Parted(Rank(peer))),
             Order::LearnIsolation(of, boot) => self.down(node, Down::Isolated(of, boot)),
             Order::LearnRelease(of, boot) => self.down(node, Down::Released(of, boot)),
-            Order::Refuse(Peer(peer), fenced) => self.between(node, peer, Between::Fenced(fenced)),
+            Order::Refuse(Peer(peer), fenced) => {
+                self.check_refusal(node, peer, fenced);
+                self.between(node, peer, Between::Fenced(fenced));
+            }
             Order::Isolate(Peer(peer), boot) => self.between(node, peer, Between::Isolated(boot)),
             Order::Release(Peer(peer), boot) => self.between(node, peer, Between::Released(boot)),
             Order::Contradict(Peer(peer), boot) => self.between(node, peer, Between::Free(boot)),
