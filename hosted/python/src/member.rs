@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction};
 use rustix::event::PollFlags;
@@ -61,6 +62,12 @@ fn at_exit<'py>(py: Python<'py>, member: &Py<Member>) -> PyResult<Bound<'py, PyC
 }
 
 /// Whether a later attempt may find what this one did not.
+/// A number that no rank can have, as one that no cluster has: it is refused like any such.
+fn rank_of(number: &Bound<'_, PyAny>) -> PyResult<u16> {
+    let is_beyond = |error: &PyErr| error.is_instance_of::<PyOverflowError>(number.py());
+    number.extract().or_else(|error| if is_beyond(&error) { Ok(u16::MAX) } else { Err(error) })
+}
+
 fn is_lack_of_room(error: &CallError<PutError>) -> bool {
     matches!(error, CallError::Refused(PutError::Full { .. } | PutError::NotAMember))
 }
@@ -184,7 +191,7 @@ impl Member {
     fn put(
         &self,
         py: Python<'_>,
-        to: u16,
+        #[pyo3(from_py_with = rank_of)] to: u16,
         payload: &Bound<'_, PyAny>,
         timeout: f64,
     ) -> PyResult<()> {
@@ -199,7 +206,7 @@ impl Member {
     fn put_batch(
         &self,
         py: Python<'_>,
-        to: u16,
+        #[pyo3(from_py_with = rank_of)] to: u16,
         payloads: &Bound<'_, PyAny>,
         timeout: f64,
     ) -> PyResult<usize> {
@@ -307,7 +314,7 @@ impl Member {
     fn send(
         &self,
         py: Python<'_>,
-        to: u16,
+        #[pyo3(from_py_with = rank_of)] to: u16,
         edge: &str,
         step: i64,
         array: &Bound<'_, PyAny>,
@@ -322,7 +329,7 @@ impl Member {
     fn send_dead(
         &self,
         py: Python<'_>,
-        to: u16,
+        #[pyo3(from_py_with = rank_of)] to: u16,
         edge: &str,
         step: i64,
         timeout: f64,
@@ -336,7 +343,7 @@ impl Member {
     #[pyo3(signature = (source, edge, step, timeout=5.0, *, dtype=None, shape=None))]
     fn receive(
         slf: &Bound<'_, Self>,
-        source: u16,
+        #[pyo3(from_py_with = rank_of)] source: u16,
         edge: &str,
         step: i64,
         timeout: f64,

@@ -208,6 +208,8 @@ def misuses() -> None:
     member = weft.join()
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("node_out_of_range", lambda: member.put(99, b"x")),
+        ("node_out_of_range", lambda: member.put(-1, b"x")),
+        ("node_out_of_range", lambda: member.put_batch(1 << 80, [b"x"])),
         ("message_too_long", lambda: member.put(0, bytes(member.message_len + 1))),
         ("message_too_long", lambda: member.broadcast(bytes(member.broadcast_len + 1))),
         ("usage", lambda: member.take(timeout=math.nan)),

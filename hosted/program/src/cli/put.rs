@@ -60,7 +60,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let object = json!({ "ok": true, "put": put, "refused_full": full });
     output.finish(
         &object,
-        &format!("{put} messages put into the mailbox of node {}\n", arguments.to),
+        &format!(
+            "{} put into the mailbox of node {}\n",
+            weft::explain::count(put as u64, "message"),
+            arguments.to
+        ),
     );
     Ok(())
 }

@@ -434,8 +434,8 @@ impl Net {
         }
     }
 
-    /// What lands waits until its receiver goes on. It keeps its place: a stall may last longer than
-    /// it was to, and what one way carries arrives in order all the same.
+    /// What lands waits until its receiver goes on. It keeps its place, for a stall may be
+    /// prolonged, and what one way carries arrives in order.
     fn postpone(&mut self, until: u64, flight: Flight) {
         self.flights.insert((until, self.landing), flight);
     }
