@@ -309,4 +309,10 @@ impl MessageRejects {
     pub const fn of(&self, why: MessageReject) -> u64 {
         self.counts[why as usize]
     }
+
+    /// How many were dropped.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
 }

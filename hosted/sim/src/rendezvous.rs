@@ -20,6 +20,7 @@ mod node;
 mod small;
 
 use weft_core::fabric::{Fabric, Layout};
+use weft_core::ids::Peer;
 use weft_core::rendezvous::{
     Digest, Key, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
 };
@@ -56,13 +57,22 @@ pub struct Meetings {
     ledger: MeetingLedger,
 }
 
-/// What peers do whose orders are not drawn: peer 0 sends to the others in turn.
+/// What peers do whose orders are not drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Script {
-    /// The others ask.
+    /// Peer 0 sends to the others in turn, and they ask.
     Ask,
-    /// The others ask, and cancel what they have asked if it is open at their next order.
+    /// As before, but they cancel what they have asked if it is open at their next order.
     AskAndCancel,
+    /// Peer 0 asks peer 1, and after a round in which it may take the answer, it cancels that if it
+    /// is open, and asks peer 2. Both send.
+    CancelForAnother,
+}
+
+impl Script {
+    fn sends(self, peer: Peer) -> bool {
+        (peer == Peer(0)) == matches!(self, Self::Ask | Self::AskAndCancel)
+    }
 }
 
 /// A value, as its sender made it: without a shape it is dead.

@@ -41,11 +41,14 @@ pub use hook::HookStatus;
 pub use latency::Latency;
 pub use put::{PutOutcome, Stopped};
 pub use script::{ScriptLoaded, ScriptRefused, ScriptStatus};
-pub use standing::{DirNetStatus, EntryStatus, MemberStatus, NodeOrder, TimingStatus, ViewStatus};
+pub use standing::{
+    DirNetStatus, EntryStatus, MemberStatus, NodeOrder, PeerStatus, TimingStatus, ViewStatus,
+};
 pub use taken::TakenMessage;
 pub use task::{ReportEffect, TaskEffect, TaskError, TaskFault, TaskOrder, TaskState, TaskStatus};
 pub use tensor::{
-    KeptTensor, TensorKey, TensorList, TensorOutcome, TensorRefused, TensorState, TensorWant,
+    KeptTensor, TensorKey, TensorList, TensorOutcome, TensorRefused, TensorState, TensorStatus,
+    TensorWant,
 };
 pub use vote::{TaskNotice, TaskNotices, Vote, VoteDenied, VoteResult};
 
@@ -578,23 +581,14 @@ pub struct NodeStatus {
     pub broadcasts: Vec<OriginStatus>,
     /// The groups of the cluster file; nothing when the component could not be asked.
     pub groups: Vec<GroupStatus>,
+    /// Its tensors, if the cluster has a rendezvous.
+    pub tensors: Option<TensorStatus>,
     /// The proofs that it holds.
     pub proofs: Vec<ProofStatus>,
     /// How many frames and entries its supervisor had no receiver for, by reason.
     pub refused_by_supervisor: BTreeMap<String, u32>,
     /// How many frames its I'm-Alive Task has refused, by reason.
     pub refused_by_task: BTreeMap<String, u32>,
-}
-
-/// A peer as a node sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerStatus {
-    /// Its rank.
-    pub rank: u16,
-    /// Its running incarnation, when it has one.
-    pub incarnation: Option<u32>,
-    /// Whether messages have gone to it and back.
-    pub joined: bool,
 }
 
 #[cfg(test)]

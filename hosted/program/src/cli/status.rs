@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::group;
 use super::output::Output;
 use super::survey::{Answer, Survey};
+use super::tensor;
 use weft::clock::unix_ms;
 use weft::explain::{self, nodes};
 use weft::node::chronicle::Entry;
@@ -38,7 +39,18 @@ of that origin:
   window     messages that some node has not received yet, of the most that the origin may have
              outstanding
 Groups, a line for each node and each root that has sent: the columns mean the same, except that
-`held here` counts the messages whose entry the node has, and only the root knows `by all`.";
+`held here` counts the messages whose entry the node has, and only the root knows `by all`.
+
+Tensors, a line for each node, if the cluster has a rendezvous:
+  stored       tensors in the store of its supervisor; the bytes are those and what receives that
+               wait may bring
+  offered      values that wait for their receivers or are on their way, and the memory of their
+               pool that is lent for them
+  receives     receives that wait, or whose value no one has taken yet, and the memory of their pool
+  quarantined  of that memory, the bytes of receives that have ended while reads or writes of them
+               are out: given back once no byte can change
+  waiters      receives of peers that wait for a value of this node
+  rejects      messages of peers that did not fit, and changed nothing";
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
@@ -124,6 +136,7 @@ fn render(report: &Report, now_unix_ms: u64) -> String {
     }
     text.push_str(&broadcasts(status));
     text.push_str(&group::table(status));
+    text.push_str(&tensor::table(status));
     let standings = standings(status);
     if !standings.is_empty() {
         text.push_str(&format!("\n{standings}"));

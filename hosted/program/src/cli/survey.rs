@@ -355,6 +355,7 @@ pub(super) mod tests {
             holders: Vec::new(),
             broadcasts: (0..4).map(|origin| seen.row(origin)).collect(),
             groups: Vec::new(),
+            tensors: None,
             proofs: seen.proofs(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),

@@ -19,11 +19,41 @@ pub(super) use steps::{Arguments as StepsArguments, run as steps};
 use std::path::Path;
 
 use super::failure::Failure;
+use super::survey::Survey;
 use weft::explain::Explain as _;
+use weft::node::control::NodeStatus;
 use weft::tensor::file::TensorFileError;
 
 /// The name under which the header of a file of many tensors travels.
 const MANIFEST: &str = "__manifest__";
+
+/// What the nodes use of their rendezvous, for people: a line each.
+pub(super) fn table(survey: &Survey) -> String {
+    let row = |node: &NodeStatus| {
+        let it = node.tensors?;
+        Some(format!(
+            "{:>4}  {:>6} {:>11} {:>8} {:>13} {:>9} {:>14} {:>11} {:>8} {:>8}\n",
+            node.rank,
+            it.kept,
+            it.kept_bytes,
+            it.offered,
+            it.offered_bytes,
+            it.receives,
+            it.received_bytes,
+            it.quarantined_bytes,
+            it.waiters,
+            it.rejects,
+        ))
+    };
+    let rows: String = survey.answered().filter_map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "\ntensors\nnode  stored stored bytes  offered offered bytes  receives received bytes \
+         quarantined  waiters  rejects\n{rows}"
+    )
+}
 
 /// The error of a file.
 fn of_file(path: &Path, error: &TensorFileError) -> Failure {

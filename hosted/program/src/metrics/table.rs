@@ -6,6 +6,7 @@ use std::fmt::Display;
 use super::exposition::{Exposition, Label, Seconds};
 use weft::node::control::{
     CounterStatus, DirNetStatus, NodeState, NodeStatus, OriginStatus, TaskState, TaskStatus,
+    TensorStatus,
 };
 use weft_core::neb::number_in_epoch;
 
@@ -100,6 +101,22 @@ const OF_ORIGIN: [Row<OriginStatus>; 4] = [
     }),
 ];
 
+/// What the node uses of its rendezvous now.
+const OF_TENSORS: [Row<TensorStatus>; 8] = [
+    ("weft_tensors_stored", "Tensors in the store of the supervisor.", |it| it.kept as u64),
+    ("weft_tensors_stored_bytes", "Bytes of those, and of receives at the most.", |it| {
+        it.kept_bytes
+    }),
+    ("weft_tensors_offered", "Values that are offered to their receivers.", |it| it.offered.into()),
+    ("weft_tensors_offered_bytes", "Memory that is lent for those.", |it| it.offered_bytes),
+    ("weft_tensor_receives", "Receives that wait or are not released.", |it| it.receives.into()),
+    ("weft_tensor_receives_bytes", "Memory that is lent for those.", |it| it.received_bytes),
+    ("weft_tensors_quarantined_bytes", "Memory of ended receives with work that is out.", |it| {
+        it.quarantined_bytes
+    }),
+    ("weft_tensor_waiters", "Receives of peers that wait for a value.", |it| it.waiters.into()),
+];
+
 /// The tasks under guard, counted since the supervisor's start.
 const OF_TASK: [Row<TaskStatus>; 2] = [
     ("weft_task_restarts", "Times that a task was started again.", |it| it.restarts),
@@ -119,6 +136,7 @@ pub(super) fn render(cluster: &dyn Display, rank: u16, node: Option<&NodeStatus>
         node.dirnet.iter().for_each(|dirnet| of_dirnet(&mut text, dirnet));
         node.counters.iter().for_each(|counters| component(&mut text, counters));
         broadcasts(&mut text, &node.broadcasts);
+        node.tensors.iter().for_each(|it| tensors(&mut text, it));
         tasks(&mut text, node);
         ignored(&mut text, node);
     }
@@ -177,6 +195,14 @@ fn broadcasts(text: &mut Exposition, origins: &[OriginStatus]) {
     let help = "The most messages that some node may not have received yet.";
     let mut slots = text.family("weft_broadcast_window_slots", "gauge", help);
     origins.iter().for_each(|row| slots.gauge(&[("origin", &row.origin)], row.window.slots));
+}
+
+fn tensors(text: &mut Exposition, tensors: &TensorStatus) {
+    for (name, help, read) in OF_TENSORS {
+        text.family(name, "gauge", help).gauge(&[], read(tensors));
+    }
+    let help = "Messages about tensors that did not fit, and changed nothing.";
+    text.family("weft_tensor_rejects", "counter", help).counter(&[], tensors.rejects, None);
 }
 
 fn tasks(text: &mut Exposition, node: &NodeStatus) {
@@ -253,6 +279,8 @@ mod tests {
         node.tasks = vec![task];
         node.hooks = Some(HookStatus::default());
         node.refused_by_task.insert("stale".to_owned(), 4);
+        let tensors = TensorStatus { offered_bytes: 4_096, rejects: 3, ..Default::default() };
+        node.tensors = Some(tensors);
         node
     }
 
@@ -272,6 +300,8 @@ mod tests {
             "weft_broadcasts_total{cluster=\"t\",node=\"0\",origin=\"1\"} 7",
             "weft_broadcast_window_slots{cluster=\"t\",node=\"0\",origin=\"1\"} 16",
             "weft_task_errors_total{cluster=\"t\",node=\"0\",task=\"cam\\\"era\"} 3",
+            "weft_tensors_offered_bytes{cluster=\"t\",node=\"0\"} 4096",
+            "weft_tensor_rejects_total{cluster=\"t\",node=\"0\"} 3",
             "weft_frames_ignored_total{cluster=\"t\",node=\"0\",by=\"im_alive_task\",\
              reason=\"stale\"} 4",
         ] {

@@ -135,7 +135,10 @@ fn rz17_a_tensor_outlives_the_components_of_both_nodes() {
     let out = place.path_of("late.npy");
     let line = "recv --node 1 --from 0 --step 2 --edge i4 --name t --timeout 60 --output";
     let receiver = place.start(&format!("{line} {out}"), "");
-    eventually("it waits", || nodes.client(1).tensors().is_ok_and(|list| list.receives == 1));
+    let waiters = || nodes.client(0).status().ok().and_then(|it| Some(it.tensors?.waiters));
+    eventually("it waits", || waiters() == Some(1));
+    let text = place.weft("status --name t").done();
+    assert!(text.contains("quarantined"), "{text}");
     for node in [1, 0] {
         kill(&place, &nodes, node);
     }
@@ -187,6 +190,9 @@ fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
     for (edge, step) in [("a", 1), ("b", 2)] {
         client.send_tensor(Rank(1), name(edge, step), Some(&half), KEPT).expect("room");
     }
+    let used = client.status().expect("an answer").tensors.expect("there is a rendezvous");
+    assert_eq!((used.kept, used.kept_bytes, used.store_bytes), (2, (1 << 19) + 2, 1 << 20));
+    assert_eq!((used.offered, used.offered_bytes, used.waiters), (2, 1 << 20, 0));
     let late = (SendUntil::Kept, Duration::from_millis(50));
     let asked = client.send_tensor(Rank(1), name("c", 2), Some(&ones(9)), late);
     assert_eq!(refused(asked), TensorRefused::NoSpace);
@@ -289,6 +295,19 @@ fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
         assert!(refused.contains(cause), "{line}: {refused}");
     }
     assert_eq!(place.files("o.npy"), [""; 0], "nothing is left half-written");
+    // A disk that is full in the middle of the file, as a limit of its length is.
+    let full = format!("trap '' XFSZ; ulimit -f 1; exec weft recv {recv} --edge i4 --output {out}");
+    let full = place.shell(&format!("{full} --name t --json")).refused(44, "output");
+    assert!(full.contains("cannot be written"), "{full}");
+    assert_eq!(place.files("o.npy"), [""; 0], "nothing is left half-written");
+    // A file with a name that can be no part of a key: none of its tensors is sent.
+    let before = kept(&nodes, 0);
+    let header = br#"{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},
+        "b;c":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
+    let len = (header.len() as u64).to_le_bytes();
+    let named = place.file("named.safetensors", [&len[..], header].concat());
+    place.weft(&format!("send {named} {send} --name t --json")).refused(28, "key");
+    assert_eq!(kept(&nodes, 0), before);
     // The refused receives have used up nothing.
     let whole = place.path_of("whole.safetensors");
     place.weft(&format!("recv {recv} --all --output {whole} --name t")).done();

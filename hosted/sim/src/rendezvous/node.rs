@@ -154,14 +154,25 @@ impl MeetingNode {
     fn obey(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
         if let Some(script) = run.script {
             return match script {
-                Script::Ask | Script::AskAndCancel if self.me == Peer(0) => self.send(run, seat),
-                Script::AskAndCancel if !self.asked.is_empty() => self.cancel(seat),
+                _ if script.sends(self.me) => self.send(run, seat),
+                Script::AskAndCancel if !self.asked.is_empty() => self.cancel(0, seat),
                 Script::Ask | Script::AskAndCancel => self.ask(run, seat),
+                Script::CancelForAnother => {
+                    match self.serial {
+                        0 | 3 => self.ask(run, seat),
+                        2 if self.asked.iter().any(|asked| !asked.ended) => self.cancel(0, seat),
+                        _ => {}
+                    }
+                    self.serial += 1;
+                }
             };
         }
         match seat.draw(16) {
             0..=6 => self.send(run, seat),
-            13 | 14 if !self.asked.is_empty() => self.cancel(seat),
+            13 | 14 if !self.asked.is_empty() => {
+                let at = seat.draw(self.asked.len() as u64) as usize;
+                self.cancel(at, seat);
+            }
             15 if seat.draw(4) == 0 => {
                 let step = seat.draw(run.steps) as i64;
                 self.adapter.cleanup(step);
@@ -172,8 +183,7 @@ impl MeetingNode {
         }
     }
 
-    fn cancel(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
-        let at = seat.draw(self.asked.len() as u64) as usize;
+    fn cancel(&mut self, at: usize, seat: &mut Seat<'_, MeetingEvent>) {
         let (request, now) = (self.asked[at].request, seat.now);
         let cancelled = self.adapter.cancel(&mut seat.fabric, now, request);
         cancelled.expect("a receive that is not over can be cancelled");
@@ -187,7 +197,7 @@ impl MeetingNode {
     ) -> MeetingName {
         let ahead = 1 + seat.draw(run.peers()) as u16;
         let other = match run.script {
-            Some(_) if is_mine => Peer(1 + (self.serial % (run.peers() - 1)) as u16),
+            Some(_) if self.me == Peer(0) => Peer(1 + (self.serial % (run.peers() - 1)) as u16),
             Some(_) => Peer(0),
             None => Peer((self.me.0 + ahead) % run.layout.peers()),
         };

@@ -3,17 +3,19 @@
 //! ```text
 //!   members   2: peer 0 sends, peer 1 asks; 3: two ask, each for a value of its own
 //!   paths     inline, by reads, and by writes: cold, and warm from the second value on
-//!   cancel    before the answer is taken from the lane; then the same value is asked for again
+//!   cancel    before the answer is taken from the lane; then the same value is asked for again.
+//!             Or while reads or writes of it are out; then the value of another source is asked
+//!             for, into the same memory
 //!   crash     of either, at any operation; with a start, the next incarnation goes on
 //! ```
 //!
-//! Reads are handled as they end. No step ends and time passes at the end of a path alone: seeds
-//! show more.
+//! Works are handled as they end, but where they are out at a cancel. No step ends, and time passes
+//! at the end of a path alone: seeds show more.
 
 use weft_core::rendezvous::{Digest, Path, RendezvousSizes};
 
 use super::Meetings;
-use super::Script::{self, Ask, AskAndCancel};
+use super::Script::{self, Ask, AskAndCancel, CancelForAnother};
 use crate::protocol::{Opening, Pace, Small};
 
 /// One configuration: how many values travel how, and what goes wrong.
@@ -26,6 +28,7 @@ struct MeetingCase {
     script: Script,
     crashes: u32,
     starts: u32,
+    pace: Pace,
 }
 
 /// Bytes of each value: two reads.
@@ -45,7 +48,13 @@ const fn case(
     script: Script,
     (crashes, starts): (u32, u32),
 ) -> MeetingCase {
-    MeetingCase { name, inline, path, orders, script, crashes, starts }
+    MeetingCase { name, inline, path, orders, script, crashes, starts, pace: Pace::AtOnce }
+}
+
+/// The value of one source is asked for and taken back, then that of another: works of the first
+/// may be out, and no order of a pair keeps them ahead of those of the second.
+const fn cancel(name: &'static str, way: Way) -> MeetingCase {
+    MeetingCase { pace: Pace::AtWill, ..case(name, way, &[4, 1, 1], CancelForAnother, (0, 0)) }
 }
 
 const CASES: &[MeetingCase] = &[
@@ -59,9 +68,11 @@ const CASES: &[MeetingCase] = &[
     case("n = 2, either begins again, read", READ, &[2, 2], Ask, (1, 1)),
     case("n = 2, one value, write", WRITE, &[1, 1], Ask, (1, 0)),
     case("n = 2, three values of one key, write", WRITE, &[3, 3], Ask, (0, 0)),
-    case("n = 2, cancel at any moment, write", WRITE, &[2, 3], AskAndCancel, (0, 0)),
+    case("n = 2, cancel before the answer, write", WRITE, &[2, 3], AskAndCancel, (0, 0)),
     case("n = 2, either begins again, write", WRITE, &[2, 2], Ask, (1, 1)),
     case("n = 3, one value each, read", READ, &[2, 1, 1], Ask, (1, 0)),
+    cancel("n = 3, cancel while reads are out, then ask another", READ),
+    cancel("n = 3, cancel while writes are out, then ask another", WRITE),
 ];
 
 /// All of them.
@@ -89,6 +100,6 @@ impl MeetingCase {
         let small = Small::of(self.name, protocol, self.orders.to_vec());
         let opening = if self.orders.len() > 2 { Opening::Passed } else { Opening::Explored };
         let (crashes, starts) = (self.crashes, self.starts);
-        Small { crashes, starts, opening, pace: Pace::AtOnce, ..small }
+        Small { crashes, starts, opening, pace: self.pace, ..small }
     }
 }

@@ -16,6 +16,7 @@ use zerocopy::IntoBytes;
 
 use super::{Component, Event};
 use crate::clock::now_ns;
+use crate::node::control::TensorStatus;
 use crate::node::{EndpointFabric, NodeEndpoint, NodeRendezvous, REQUESTS, TENSOR_FRAME};
 use crate::shm::SealedBytes;
 use crate::tensor::Tensor;
@@ -205,6 +206,22 @@ impl Component {
                 if is_aborted { adapter.abort(step) } else { adapter.cleanup(step) }
             },
         )
+    }
+
+    /// What the component knows; the supervisor adds its store.
+    pub(super) fn tensor_status(&mut self) -> Option<TensorStatus> {
+        let (adapter, _) = self.endpoint.rendezvous()?;
+        let [receives, offered, waiters] = adapter.used();
+        Some(TensorStatus {
+            offered,
+            offered_bytes: adapter.offers().lent().into(),
+            receives,
+            received_bytes: adapter.landings().lent().into(),
+            quarantined_bytes: adapter.quarantined(),
+            waiters,
+            rejects: adapter.rejects().total(),
+            ..TensorStatus::default()
+        })
     }
 
     pub(super) fn has_tensor_event(&mut self) -> bool {

@@ -54,6 +54,7 @@ impl Component {
             form: self.cluster.neb.form,
             broadcasts: self.broadcasts(),
             groups: self.group_statuses(),
+            tensors: self.tensor_status(),
             proofs: Vec::new(),
             refused_by_supervisor: BTreeMap::new(),
             refused_by_task: BTreeMap::new(),

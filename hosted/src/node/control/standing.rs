@@ -8,6 +8,17 @@ use super::ScriptStatus;
 use weft_core::dirnet::{Timing, View};
 use weft_core::ids::{Incarnation, Rank};
 
+/// A peer as a node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerStatus {
+    /// Its rank.
+    pub rank: u16,
+    /// Its running incarnation, when it has one.
+    pub incarnation: Option<u32>,
+    /// Whether messages have gone to it and back.
+    pub joined: bool,
+}
+
 /// An order about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeOrder {

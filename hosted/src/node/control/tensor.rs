@@ -137,6 +137,42 @@ impl TensorState {
     }
 }
 
+/// How much of its rendezvous a node uses. What its component knows is zero where that could not be
+/// asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorStatus {
+    /// Tensors in the store of its supervisor.
+    pub kept: usize,
+    /// Bytes of those, and of receives that wait for one, at the most.
+    pub kept_bytes: u64,
+    /// The most bytes of the store (`rendezvous.store_mib`).
+    pub store_bytes: u64,
+    /// Values that its component offers to their receivers.
+    pub offered: u16,
+    /// Memory of those, and of values that are being made: lent until their receivers have them.
+    pub offered_bytes: u64,
+    /// Receives of its component that are not released.
+    pub receives: u16,
+    /// Memory of those.
+    pub received_bytes: u64,
+    /// As much of that as belongs to receives that have ended, and that reads or writes which are
+    /// out may still change.
+    pub quarantined_bytes: u64,
+    /// Receives of peers that wait for a value of its component.
+    pub waiters: u16,
+    /// Messages of peers that its component has dropped: they did not fit its state.
+    pub rejects: u64,
+}
+
+impl TensorStatus {
+    /// This store, with what the component knows, if it could be asked.
+    #[must_use]
+    pub fn with(self, component: Option<Self>) -> Self {
+        let Self { kept, kept_bytes, store_bytes, .. } = self;
+        Self { kept, kept_bytes, store_bytes, ..component.unwrap_or_default() }
+    }
+}
+
 /// Why a node refuses a request about a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TensorRefused {

@@ -237,6 +237,7 @@ impl Supervisor {
             form: self.cluster.neb.form,
             broadcasts: Vec::new(),
             groups: Vec::new(),
+            tensors: (self.cluster.rendezvous.pool_mib > 0).then(|| self.tensors.status()),
             proofs: self.broadcasts.proofs(),
             refused_by_supervisor: self.refusals.counts(),
             refused_by_task: self.im_alive.as_ref().map(ImAlive::refused).unwrap_or_default(),

@@ -163,6 +163,11 @@ mod tests {
         let tensor = |dtype: &str, shape: &str, offsets: &str| {
             format!(r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#)
         };
+        let two = |second: &str| {
+            let first = r#"{"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}"#;
+            format!(r#"{first},"a":{{"dtype":"U8","shape":[4],"data_offsets":{second}}}}}"#)
+        };
+        assert!(parse(two("[4,8]").as_bytes()).is_ok());
         for header in [
             "".to_owned(),
             "[]".to_owned(),
@@ -174,6 +179,8 @@ mod tests {
             tensor("F32", "[-2]", "[0,8]"),
             tensor("F99", "[2]", "[0,8]"),
             tensor("U8", "[4294967296,4294967296]", "[0,0]"),
+            two("[2,6]"),
+            two("[6,10]"),
         ] {
             assert!(matches!(parse(header.as_bytes()), Err(TensorFileError::Json(_))), "{header}");
         }

@@ -108,7 +108,9 @@ impl Clients {
             (Stage::Counting { known, .. }, Outcome::Status(status)) => {
                 let NodeStatus { counters, mut holders, broadcasts, groups, dirnet, .. } = *status;
                 holders.iter_mut().for_each(|holder| self.name(holder));
-                let status = NodeStatus { counters, holders, broadcasts, groups, dirnet, ..*known };
+                let tensors = known.tensors.map(|store| store.with(status.tensors));
+                let status =
+                    NodeStatus { counters, holders, broadcasts, groups, tensors, dirnet, ..*known };
                 Outcome::Status(Box::new(status))
             }
             (_, what) => what,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-use crate::node::control::{KeptTensor, TensorKey, TensorList, TensorRefused, TensorState};
+use crate::node::control::{
+    KeptTensor, TensorKey, TensorList, TensorRefused, TensorState, TensorStatus,
+};
 use crate::node::link::Ticket;
 use crate::tensor::ShapeText;
 
@@ -200,6 +202,16 @@ impl TensorStore {
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let receives = self.receives.values().map(|it| it.late_ns());
         receives.chain(self.kept.values().filter_map(Kept::late_ns)).min()
+    }
+
+    /// What is kept, in numbers.
+    pub(in super::super) fn status(&self) -> TensorStatus {
+        TensorStatus {
+            kept: self.kept.len(),
+            kept_bytes: self.bytes(),
+            store_bytes: self.limit,
+            ..TensorStatus::default()
+        }
     }
 
     /// What is kept behind the number `after`.

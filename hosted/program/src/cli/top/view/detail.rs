@@ -36,6 +36,7 @@ pub(super) fn lines(screen: &Screen, rank: u16, now: Now, width: usize) -> Vec<T
             peers(&mut lines, node);
             broadcasts(&mut lines, node);
             groups(&mut lines, node);
+            tensors(&mut lines, node);
             tasks(&mut lines, node);
         }
         Some(Answer::Silent { state, incarnation, supervisor_pid, .. }) => {
@@ -265,6 +266,20 @@ fn groups(lines: &mut Vec<TextLine>, node: &NodeStatus) {
             lines.push(plain(text));
         }
     }
+}
+
+fn tensors(lines: &mut Vec<TextLine>, node: &NodeStatus) {
+    let Some(it) = node.tensors else { return };
+    section(lines, "tensors");
+    let texts = [
+        format!("  stored {}, {} of {} bytes", it.kept, it.kept_bytes, it.store_bytes),
+        format!("  offered {}, {} bytes; waiters {}", it.offered, it.offered_bytes, it.waiters),
+        format!(
+            "  receives {}, {} bytes, {} of them quarantined; rejects {}",
+            it.receives, it.received_bytes, it.quarantined_bytes, it.rejects
+        ),
+    ];
+    lines.extend(texts.map(plain));
 }
 
 fn tasks(lines: &mut Vec<TextLine>, node: &NodeStatus) {
