@@ -217,6 +217,29 @@ fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
     assert_eq!(kept(&nodes, 0).len(), 2);
 }
 
+#[test]
+fn rz2_a_receive_shows_the_memory_that_it_lends_for_a_value_as_long_as_the_last() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "path = \"write\"\n");
+    let (mut sender, mut receiver) = (nodes.client(0), nodes.client(1));
+    let long = ones(100_000);
+    sender.send_tensor(Rank(1), name("a", 1), Some(&long), KEPT).expect("room");
+    let first = receiver.receive_tensor(Rank(0), name("a", 1), PATIENCE).expect("it is sent");
+    assert!(receiver.release_tensor(first.number).expect("an answer"));
+    let second = std::thread::spawn(move || {
+        receiver.receive_tensor(Rank(0), name("a", 2), PATIENCE).map(|it| it.tensor)
+    });
+    let used = || {
+        let it = nodes.client(1).status().ok()?.tensors?;
+        Some((it.receives, it.received_bytes, it.quarantined_bytes))
+    };
+    eventually("it lends a piece", || used() == Some((1, 1 << 17, 0)));
+    sender.send_tensor(Rank(1), name("a", 2), Some(&long), KEPT).expect("room");
+    let tensor = second.join().expect("it does not panic").expect("it is sent");
+    assert_eq!(tensor.expect("it lives").view(), long.view());
+    eventually("the piece is given back", || used() == Some((0, 0, 0)));
+}
+
 /// The file behind a tensor: two descriptors of one memory have the same.
 fn memory(tensor: &SealedTensor) -> u64 {
     rustix::fs::fstat(tensor).expect("a descriptor").st_ino
