@@ -20,7 +20,6 @@ mod node;
 mod small;
 
 use weft_core::fabric::{Fabric, Layout};
-use weft_core::ids::Peer;
 use weft_core::rendezvous::{
     Digest, Key, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
 };
@@ -67,12 +66,6 @@ enum Script {
     /// Peer 0 asks peer 1, and after a round in which it may take the answer, it cancels that if it
     /// is open, and asks peer 2. Both send.
     CancelForAnother,
-}
-
-impl Script {
-    fn sends(self, peer: Peer) -> bool {
-        (peer == Peer(0)) == matches!(self, Self::Ask | Self::AskAndCancel)
-    }
 }
 
 /// A value, as its sender made it: without a shape it is dead.

@@ -31,19 +31,11 @@ const MANIFEST: &str = "__manifest__";
 pub(super) fn table(survey: &Survey) -> String {
     let row = |node: &NodeStatus| {
         let it = node.tensors?;
-        Some(format!(
-            "{:>4}  {:>6} {:>11} {:>8} {:>13} {:>9} {:>14} {:>11} {:>8} {:>8}\n",
-            node.rank,
-            it.kept,
-            it.kept_bytes,
-            it.offered,
-            it.offered_bytes,
-            it.receives,
-            it.received_bytes,
-            it.quarantined_bytes,
-            it.waiters,
-            it.rejects,
-        ))
+        let stored = format!("{:>6} {:>11}", it.kept, it.kept_bytes);
+        let offered = format!("{:>8} {:>13}", it.offered, it.offered_bytes);
+        let received = format!("{:>9} {:>14}", it.receives, it.received_bytes);
+        let rest = format!("{:>11} {:>8} {:>8}", it.quarantined_bytes, it.waiters, it.rejects);
+        Some(format!("{:>4}  {stored} {offered} {received} {rest}\n", node.rank))
     };
     let rows: String = survey.answered().filter_map(row).collect();
     if rows.is_empty() {

@@ -224,8 +224,7 @@ fn rz2_a_receive_shows_the_memory_that_it_lends_for_a_value_as_long_as_the_last(
     let (mut sender, mut receiver) = (nodes.client(0), nodes.client(1));
     let long = ones(100_000);
     sender.send_tensor(Rank(1), name("a", 1), Some(&long), KEPT).expect("room");
-    let first = receiver.receive_tensor(Rank(0), name("a", 1), PATIENCE).expect("it is sent");
-    assert!(receiver.release_tensor(first.number).expect("an answer"));
+    receiver.receive_tensor(Rank(0), name("a", 1), PATIENCE).expect("it is sent");
     let second = std::thread::spawn(move || {
         receiver.receive_tensor(Rank(0), name("a", 2), PATIENCE).map(|it| it.tensor)
     });

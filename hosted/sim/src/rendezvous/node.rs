@@ -154,7 +154,8 @@ impl MeetingNode {
     fn obey(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
         if let Some(script) = run.script {
             return match script {
-                _ if script.sends(self.me) => self.send(run, seat),
+                Script::Ask | Script::AskAndCancel if self.me == Peer(0) => self.send(run, seat),
+                Script::CancelForAnother if self.me != Peer(0) => self.send(run, seat),
                 Script::AskAndCancel if !self.asked.is_empty() => self.cancel(0, seat),
                 Script::Ask | Script::AskAndCancel => self.ask(run, seat),
                 Script::CancelForAnother => {

@@ -274,10 +274,8 @@ fn tensors(lines: &mut Vec<TextLine>, node: &NodeStatus) {
     let texts = [
         format!("  stored {}, {} of {} bytes", it.kept, it.kept_bytes, it.store_bytes),
         format!("  offered {}, {} bytes; waiters {}", it.offered, it.offered_bytes, it.waiters),
-        format!(
-            "  receives {}, {} bytes, {} of them quarantined; rejects {}",
-            it.receives, it.received_bytes, it.quarantined_bytes, it.rejects
-        ),
+        format!("  receives {}, {} bytes", it.receives, it.received_bytes),
+        format!("  quarantined {} bytes; rejects {}", it.quarantined_bytes, it.rejects),
     ];
     lines.extend(texts.map(plain));
 }
