@@ -291,6 +291,14 @@ impl Running {
         fs::read_to_string(self.log.with_extension(end)).expect("it was made")
     }
 
+    /// Asserts that it has not ended. `/proc` would not do: a program just started has no command
+    /// line there until its exec is done, which `spawn` does not wait for.
+    #[track_caller]
+    pub(crate) fn assert_goes_on(&self) {
+        let has_ended = self.pidfd.is_dead().expect("a pidfd");
+        assert!(!has_ended, "it has ended\n{}{}", self.said("out"), self.said("err"));
+    }
+
     /// Waits until it has written `text`; fails at once when it ends without.
     #[track_caller]
     pub(crate) fn await_said(&self, text: &str) {
