@@ -23,14 +23,16 @@ use weft_core::fabric::{Completion, Fabric, Layout, Memory};
 use weft_core::ids::{Incarnation, Peer, Term};
 use weft_core::lane::{self, LaneWriter};
 use weft_core::rendezvous::{
-    Adapter, Digest, Dtype, Expect, Key, Path, Place, Received, RendezvousConfig, RendezvousEvent,
-    RendezvousRegions, RendezvousSizes, RequestId, Shape,
+    Adapter, Digest, Dtype, Expect, Key, PartSizes, Path, Place, Received, RendezvousConfig,
+    RendezvousEvent, RendezvousRegions, RendezvousSizes, RequestId, Shape,
 };
 use weft_core::time::{Duration, Instant};
 use weft_core::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, INLINE_LEN_MAX, Kind, Status};
 
 const PEERS: usize = 3;
+/// Of whole values; parts have one for each peer.
 const SLOTS: usize = 6;
+const PART_LEN: u32 = 64;
 const WORDS: usize = 4096;
 const LANE_SLOTS: u32 = 4;
 const FIRST: Incarnation = Incarnation(1);
@@ -43,9 +45,11 @@ type Name = (Peer, Peer, i64);
 
 struct Member<'net> {
     fabric: Loopback<'net, PEERS, WORDS>,
-    adapter: Adapter<PEERS, SLOTS>,
+    adapter: Adapter<PEERS, { SLOTS + PEERS }>,
     /// What it asked for, until its memory is returned; and whether it has ended.
     asked: HashMap<RequestId, (Name, bool)>,
+    /// The source and the token of what it has fetched in parts.
+    in_parts: HashMap<RequestId, (Peer, u64)>,
 }
 
 fn sizes(first: u8) -> RendezvousSizes {
@@ -59,6 +63,7 @@ fn sizes(first: u8) -> RendezvousSizes {
         piece_len: 32,
         digest: if first & 4 == 0 { Digest::Crc32c } else { Digest::Off },
         path: if first & 1 == 0 { Path::Read } else { Path::Write },
+        parts: PartSizes { len: PART_LEN, places: 2, slots: PEERS as u16 },
         lane_slots: LANE_SLOTS,
     }
 }
@@ -88,7 +93,8 @@ impl<'net> Member<'net> {
     ) -> Self {
         let fabric = net.endpoint(me, FIRST);
         let adapter = Adapter::new(&fabric, config, regions, (FIRST, FIRST.0));
-        let mut member = Self { fabric, adapter, asked: HashMap::new() };
+        let (asked, in_parts) = (HashMap::new(), HashMap::new());
+        let mut member = Self { fabric, adapter, asked, in_parts };
         for peer in [Peer(1 - me.0), STRANGER] {
             member.adapter.prepare(&member.fabric, peer, FIRST);
             member.fabric.admit(peer, FIRST).expect("a first incarnation");
@@ -106,11 +112,15 @@ impl<'net> Member<'net> {
         self.adapter.poll(&mut self.fabric, now);
     }
 
-    /// Sends `len` bytes, all of them `fill`.
+    /// Sends `len` bytes, all of them `fill`; some so that they are fetched in parts.
     fn send(&mut self, now: Instant, name: Name, (len, fill): (u8, u8)) -> bool {
         let shape = Shape::new(Dtype::U8, &[u64::from(len)]).expect("a shape");
         let value = (shape, &vec![fill; usize::from(len)][..]);
         let name = (&key(name), Place::whole(name.2));
+        if len % 3 == 1 {
+            let value = (shape, u64::from(fill));
+            return self.adapter.hand_over(&mut self.fabric, now, name, value).is_ok();
+        }
         self.adapter.send_bytes(&mut self.fabric, now, name, value).is_ok()
     }
 
@@ -124,7 +134,8 @@ impl<'net> Member<'net> {
     }
 
     /// Takes what has ended; `sent` is what members sent.
-    fn take(&mut self, sent: &HashMap<Name, Vec<(u8, u8)>>) {
+    fn take(&mut self, now: Instant, sent: &HashMap<Name, Vec<(u8, u8)>>) {
+        self.take_parts(now);
         while let Some(event) = self.adapter.poll_event() {
             match event {
                 RendezvousEvent::Ended { request, outcome } => {
@@ -145,8 +156,30 @@ impl<'net> Member<'net> {
             }
         }
         while let Some(value) = self.adapter.poll_hand_over() {
-            assert_eq!(value.source, STRANGER, "members do not hand over here");
-            let _ = self.adapter.handle_handed_over(value.request, value.token % 2 == 0);
+            if value.source == STRANGER && value.token % 2 == 0 {
+                let _ = self.adapter.handle_handed_over(value.request, value.token % 4 == 0);
+            } else {
+                let begun = self.adapter.fetch_parts(&mut self.fabric, now, value.request);
+                begun.expect("it was just polled");
+                self.in_parts.insert(value.request, (value.source, value.token));
+            }
+        }
+    }
+
+    /// Lends the parts that are wanted, and takes those that have landed.
+    fn take_parts(&mut self, now: Instant) {
+        while let Some(wanted) = self.adapter.poll_wanted() {
+            let bytes = vec![wanted.token as u8; wanted.bytes as usize];
+            let _ = self.adapter.lend_part(&mut self.fabric, now, &wanted, &bytes);
+        }
+        while let Some(part) = self.adapter.poll_part() {
+            let (source, token) = self.in_parts[&part.request];
+            assert!(part.bytes <= u64::from(PART_LEN), "{part:?}");
+            let mut bytes = vec![0; part.bytes as usize];
+            self.fabric.memory().copy_out(part.at.region, part.at.offset, &mut bytes);
+            let is_its = bytes.iter().all(|byte| u64::from(*byte) == token);
+            assert!(source == STRANGER || is_its, "{part:?} of {token}: {bytes:?}");
+            self.adapter.release(part.part).expect("it was just polled");
         }
     }
 
@@ -154,7 +187,10 @@ impl<'net> Member<'net> {
         if name.0 == STRANGER {
             return;
         }
-        let tensor = self.adapter.tensor(request).expect("a value");
+        let Some(tensor) = self.adapter.tensor(request) else {
+            assert!(self.in_parts.contains_key(&request), "{request:?} has no value");
+            return;
+        };
         let mut bytes = vec![0; tensor.bytes as usize];
         self.fabric.memory().copy_out(tensor.at.region, tensor.at.offset, &mut bytes);
         let is_one = |(len, fill): &(u8, u8)| bytes == vec![*fill; usize::from(*len)];
@@ -169,12 +205,12 @@ impl<'net> Member<'net> {
 
 /// A message about a slot that may be in use, of 12 bytes.
 fn message(to: Peer, from: &[u8; 12], regions: RendezvousRegions, tail: &[u8]) -> Vec<u8> {
-    let [kind, flags, request, request_use, offer, offer_use, len, place, status, step, more, _] =
-        *from;
+    let [kind, flags, request, request_use, offer, offer_use, len, place, ref rest @ ..] = *from;
+    let [status, step, more, last] = *rest;
     let kind = Kind::ALL[usize::from(kind) % Kind::ALL.len()];
-    let step = i64::from(step % STEPS);
+    let (step, parts) = (i64::from(step % STEPS), 1 + u32::from(last >> 6));
     let handle = |slot: u8, generation: u8| Handle {
-        slot: u16::from(slot) % (SLOTS as u16 + 1),
+        slot: u16::from(slot) % ((SLOTS + PEERS) as u16 + 1),
         generation: u16::from(generation) % 8,
     };
     let name = key((to, STRANGER, step));
@@ -191,7 +227,7 @@ fn message(to: Peer, from: &[u8; 12], regions: RendezvousRegions, tail: &[u8]) -
         token: u64::from(place),
         status: Status::ALL[usize::from(status) % Status::ALL.len()],
         wait_ms: if is_named { u32::from(more) } else { 0 },
-        ..Head::new(kind, step, (0, 1))
+        ..Head::new(kind, step, (u32::from(last >> 4 & 3) % parts, parts))
     };
     let behind = if is_named { name.name() } else { tail };
     [&head.encode()[..], behind].concat()
@@ -257,14 +293,14 @@ pub fn run(bytes: &[u8]) {
             }
             11 => {
                 let Some(&[which]) = next(1) else { break };
-                let Member { fabric, adapter, asked } = &mut members[who];
+                let Member { fabric, adapter, asked, .. } = &mut members[who];
                 let mut all: Vec<_> = asked.iter().filter(|(_, (_, ended))| !ended).collect();
                 all.sort_unstable_by_key(|(_, (name, _))| *name);
                 if let Some((request, _)) = all.get(usize::from(which) % all.len().max(1)) {
                     adapter.cancel(fabric, now, **request).expect("it has not ended");
                 }
             }
-            12 => members[who].take(&sent),
+            12 => members[who].take(now, &sent),
             13 => {
                 let Some(&[ms]) = next(1) else { break };
                 now = now.after(Duration::from_millis(u64::from(ms)));
@@ -284,7 +320,7 @@ pub fn run(bytes: &[u8]) {
     for _ in 0..64 {
         for member in &mut members {
             member.poll(now);
-            member.take(&sent);
+            member.take(now, &sent);
         }
     }
     for member in &members {

@@ -281,11 +281,10 @@ impl Cluster {
         digest([layout.digest(), self.neb.membership as u64].into_iter().chain(lens))
     }
 
-    /// The longest tensor in bytes that a client sends: one that is handed over may fill the store.
+    /// The longest tensor in bytes that a client sends: one that fills the store.
     #[must_use]
     pub const fn longest_tensor(&self) -> u64 {
-        let rendezvous = &self.rendezvous;
-        if self.hands_over() { rendezvous.store_len() } else { rendezvous.tensor_len() as u64 }
+        if self.rendezvous.pool_mib == 0 { 0 } else { self.rendezvous.store_len() }
     }
 
     /// Reads a cluster file.

@@ -98,6 +98,8 @@ const GROUP_LANE_SLOTS: u32 = 16;
 const TENSOR_FRAME: &str = "0:0";
 /// Receives, values and waiters of a node, each.
 const REQUESTS: usize = 64;
+/// Beside them, as many for parts of values: one at least for each peer.
+const PART_REQUESTS: usize = PEERS;
 const TENSOR_LANE_SLOTS: u32 = 16;
 const LEAF_LEN_MIN: u32 = 4096;
 /// Bytes of a tensor that are read at once: a pass of the loop takes eight of these at most.
@@ -112,7 +114,7 @@ type NodeEndpoint = Endpoint<EndpointFabric, SLOTS, PEERS, NodeMachines>;
 /// is small.
 pub type NodeGroups = group::Groups<PEERS, GROUPS, Box<group::Group<PEERS>>>;
 /// The rendezvous of a node's endpoint.
-pub type NodeRendezvous = rendezvous::Adapter<PEERS, REQUESTS>;
+pub type NodeRendezvous = rendezvous::Adapter<PEERS, { REQUESTS + PART_REQUESTS }>;
 /// An endpoint of a node's size over one fabric alone, for measurements.
 pub type PlainEndpoint<F> = Endpoint<F, SLOTS, PEERS, NodeMachines>;
 
@@ -184,6 +186,11 @@ fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
     (pool > 0).then(|| rendezvous::RendezvousSizes {
         peers: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
         slots: REQUESTS as u16,
+        parts: rendezvous::PartSizes {
+            len: cluster.rendezvous.part_len() as u32,
+            places: cluster::Rendezvous::PART_PLACES as u8,
+            slots: PART_REQUESTS as u16,
+        },
         leaf_len,
         offer_leaves: pool / leaf_len,
         landing_leaves: pool / leaf_len,
@@ -232,7 +239,9 @@ mod tests {
             let plan = plan(&cluster).expect("a plan");
             let (sizes, at) = plan.rendezvous().expect("a rendezvous");
             let fabric = plan.layout().spec(at.offers()).expect("a region");
-            assert_eq!(fabric.len as usize, pool_mib << 20);
+            let parts = cluster.rendezvous.parts_len();
+            assert!((1 << 18..=16 << 20).contains(&parts), "{pool_mib}: {parts}");
+            assert_eq!(fabric.len as usize, (pool_mib << 20) + parts);
             let pool = rendezvous::Pool::new(sizes.sizes().leaf_len, sizes.sizes().offer_leaves);
             let len = cluster.rendezvous.tensor_len() as u64;
             assert!(pool.could_hold(len) && !pool.could_hold(len + 1), "{pool_mib}");

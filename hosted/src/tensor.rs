@@ -207,6 +207,16 @@ impl SealedTensor {
         Self::open(tensor.shape(), draft.finish()?)
     }
 
+    /// The same memory by another descriptor.
+    ///
+    /// # Errors
+    /// [`SegmentError`]: this process has no more descriptors, or no address space.
+    pub fn try_clone(&self) -> Result<Self, SegmentError> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 0);
+        let fd = fd.map_err(|errno| SegmentError::Os { call: "fcntl F_DUPFD_CLOEXEC", errno })?;
+        Self::open(self.shape, fd)
+    }
+
     /// Its shape, its bytes and its elements.
     #[must_use]
     pub fn view(&self) -> TensorView<'_> {

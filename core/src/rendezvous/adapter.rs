@@ -5,8 +5,8 @@ use super::ends::Ends;
 use super::key::Key;
 use super::mutants::FREED_ON_SUSPICION;
 use super::outcome::{
-    Draft, Expect, HandOver, MessageRejects, OfferError, OfferId, Place, ReceiveError,
-    RendezvousEvent, RequestId, Tensor, UnknownRequest,
+    Draft, Expect, HandOver, LandedPart, MessageRejects, OfferError, OfferId, PartWanted, Place,
+    ReceiveError, RendezvousEvent, RequestId, Tensor, UnknownRequest,
 };
 use super::pool::Pool;
 use super::source::MESSAGE_LEN_MAX;
@@ -70,7 +70,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     ) -> Self {
         let sizes = config.sizes();
         assert!(usize::from(sizes.peers) <= PEERS, "more members than PEERS");
-        assert!(usize::from(sizes.slots) <= SLOTS, "more slots than SLOTS");
+        assert!(usize::from(config.slots()) <= SLOTS, "more slots than SLOTS");
         Self {
             config,
             regions,
@@ -228,9 +228,10 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         self.send(fabric, now, name, draft).map_err(|(why, draft)| self.dropped(why, draft))
     }
 
-    /// Sends a value that the host of both ends keeps outside of this memory, by `token`: it takes
-    /// a slot and no memory, and its receiver fetches it ([`Self::poll_hand_over`], RZ-18). The
-    /// token must name no other value for as long as this incarnation runs.
+    /// Sends a value that lies outside of this memory, by `token`: it takes a slot and no memory,
+    /// and its receiver fetches it ([`Self::poll_hand_over`]): from the host of both ends (RZ-18),
+    /// or in parts (RZ-3), which this node lends ([`Self::poll_wanted`]). The token must name no
+    /// other value for as long as this incarnation runs.
     ///
     /// # Errors
     /// [`OfferError`].
@@ -406,6 +407,55 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         is_there: bool,
     ) -> Result<(), UnknownRequest> {
         self.ends.destination.handle_handed_over(request, is_there)
+    }
+
+    /// What [`Self::poll_hand_over`] named comes in parts: each is polled ([`Self::poll_part`]) and
+    /// released, and with the last one the receive ends with a value; or it ends as one of them.
+    ///
+    /// # Errors
+    /// [`UnknownRequest`]: the receive has ended meanwhile, or its value comes so already.
+    pub fn fetch_parts(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        request: RequestId,
+    ) -> Result<(), UnknownRequest> {
+        self.ends.destination.fetch_parts(request)?;
+        self.speak(fabric, now);
+        Ok(())
+    }
+
+    /// The next part that has landed, in any order; each once.
+    pub fn poll_part(&mut self) -> Option<LandedPart> {
+        self.ends.destination.poll_part()
+    }
+
+    /// Whether [`Self::poll_part`] returns one.
+    #[must_use]
+    pub const fn has_part(&self) -> bool {
+        self.ends.destination.has_part()
+    }
+
+    /// The next part of a value of this node that a peer fetches in parts; none at the end of the
+    /// list. It is in the list until it is lent, or its receive has ended.
+    pub fn poll_wanted(&mut self) -> Option<PartWanted> {
+        self.ends.source.poll_wanted()
+    }
+
+    /// Lends the bytes of a part to the receive that wants it.
+    ///
+    /// # Errors
+    /// [`OfferError`]; the receive waits on. `NoSpace` passes when a part that is lent is consumed.
+    pub fn lend_part(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        wanted: &PartWanted,
+        bytes: &[u8],
+    ) -> Result<(), OfferError> {
+        self.ends.source.lend_part(fabric, wanted, bytes)?;
+        self.speak(fabric, now);
+        Ok(())
     }
 
     /// What was dropped of the peers' messages.

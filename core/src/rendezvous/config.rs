@@ -1,7 +1,8 @@
 //! The sizes of a rendezvous, and where everything lies.
 //!
 //! ```text
-//!  offers:     │ leaf │ leaf │ … │      values of this node, in pieces; read by all, or by none
+//!  offers:     │ leaf │ leaf │ … │ part │ …  values of this node, in pieces, and parts of them;
+//!              read by all, or by none
 //!  landings:   │ leaf │ leaf │ … │ place of request 0 │ place of request 1 │ …
 //!              written by none, or by all: each what it was lent
 //!  lanes:      one region for each peer
@@ -20,6 +21,8 @@ use crate::wire::rendezvous::{HEAD_LEN, INLINE_LEN_MAX};
 
 /// The most slots of each kind.
 pub const SLOTS_MAX: u16 = 1024;
+/// The most places for parts.
+pub const PLACES_MAX: u8 = 64;
 /// The longest piece that one read fetches, in bytes.
 pub const PIECE_LEN_MAX: u32 = 1 << 20;
 /// Bytes of a request's own place: the longest inline value, in whole cache lines.
@@ -45,13 +48,48 @@ pub enum Path {
     Write,
 }
 
+/// How a value travels that no memory of the fabric holds (RZ-3): its destination asks for one part
+/// after the other, each a rendezvous of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PartSizes {
+    /// Bytes of a part, the last of a value excepted: up to the pool of landings.
+    pub len: u32,
+    /// Parts that a source lends at once, to all peers: up to [`PLACES_MAX`]. They have places of
+    /// their own behind the pool of offers, so that no value that waits keeps a part out.
+    pub places: u8,
+    /// Requests, offers and waiters that parts have, each, beside those of whole values: from
+    /// `peers` on, so that each peer has its share; or 0, for no parts.
+    pub slots: u16,
+}
+
+impl PartSizes {
+    /// No value travels in parts.
+    pub const NONE: Self = Self { len: 0, places: 0, slots: 0 };
+
+    /// How many parts a value of `bytes` has; none if they are too many, or values have no parts.
+    pub(super) fn count(self, bytes: u64) -> Option<u32> {
+        let len = u64::from(self.len);
+        let count = bytes.checked_next_multiple_of(len)?.checked_div(len)?;
+        u32::try_from(count).ok()
+    }
+
+    /// Where `part` of a value of `bytes` begins, and how many bytes it has.
+    pub(super) fn range(self, bytes: u64, part: u32) -> (u64, u64) {
+        let begin = u64::from(part) * u64::from(self.len);
+        (begin, bytes.saturating_sub(begin).min(u64::from(self.len)))
+    }
+}
+
 /// The parameters of a rendezvous. All members of a cluster have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RendezvousSizes {
     /// Endpoints of the cluster: 1 to 64.
     pub peers: u16,
-    /// Requests, offers and waiters, each: from `peers` to [`SLOTS_MAX`].
+    /// Requests, offers and waiters of whole values, each: from `peers` on; with those of parts at
+    /// most [`SLOTS_MAX`].
     pub slots: u16,
+    /// Values in parts.
+    pub parts: PartSizes,
     /// Bytes of a leaf of both pools: a power of two from 64 on.
     pub leaf_len: u32,
     /// Leaves of the pool of offers: 1 to [`LEAVES_MAX`].
@@ -79,6 +117,9 @@ pub struct RendezvousConfig(RendezvousSizes);
 pub enum RendezvousConfigError {
     /// Slots must be from the number of peers to [`SLOTS_MAX`].
     Slots(u16),
+    /// Parts must have places, a slot for each place and for each peer, and no more bytes than the
+    /// landings; offers and places must be shorter than 4 GiB.
+    Parts(PartSizes),
     /// A leaf must be a power of two of bytes from 64 on.
     LeafLen(u32),
     /// A pool must have 1 to [`LEAVES_MAX`] leaves and be shorter than 4 GiB.
@@ -95,6 +136,12 @@ impl fmt::Display for RendezvousConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slots(n) => write!(f, "{n} slots; want one for each peer, at most {SLOTS_MAX}"),
+            Self::Parts(PartSizes { len, places, slots }) => write!(
+                f,
+                "parts of {len} bytes, {places} places and {slots} slots; want 1 to {PLACES_MAX} \
+                 places, a slot for each and for each peer, no more bytes than the landings, and \
+                 less than 4 GiB for offers and places"
+            ),
             Self::LeafLen(n) => write!(f, "leaves of {n} bytes; want a power of two from 64 on"),
             Self::Leaves(n) => {
                 write!(f, "{n} leaves; want 1 to {LEAVES_MAX}, and less than 4 GiB in all")
@@ -116,18 +163,29 @@ impl RendezvousConfig {
     pub fn new(sizes: RendezvousSizes) -> Result<Self, RendezvousConfigError> {
         let config = Self(sizes);
         config.lanes().map_err(RendezvousConfigError::Lanes)?;
-        if !(sizes.peers..=SLOTS_MAX).contains(&sizes.slots) {
+        let slots = u32::from(sizes.slots) + u32::from(sizes.parts.slots);
+        if sizes.slots < sizes.peers || slots > u32::from(SLOTS_MAX) {
             return Err(RendezvousConfigError::Slots(sizes.slots));
         }
         if sizes.leaf_len < 64 || !sizes.leaf_len.is_power_of_two() {
             return Err(RendezvousConfigError::LeafLen(sizes.leaf_len));
         }
         for leaves in [sizes.offer_leaves, sizes.landing_leaves] {
-            let places = u64::from(sizes.slots) * u64::from(PLACE_LEN);
+            let places = u64::from(slots) * u64::from(PLACE_LEN);
             let len = u64::from(leaves) * u64::from(sizes.leaf_len) + places;
             if !(1..=LEAVES_MAX).contains(&leaves) || len > u64::from(u32::MAX) {
                 return Err(RendezvousConfigError::Leaves(leaves));
             }
+        }
+        let PartSizes { len, places, slots } = sizes.parts;
+        let offers = u64::from(sizes.offer_leaves) * u64::from(sizes.leaf_len)
+            + u64::from(places) * u64::from(len);
+        let is_part = (1..=sizes.landing_leaves * sizes.leaf_len).contains(&len)
+            && (1..=PLACES_MAX).contains(&places)
+            && slots >= sizes.peers.max(places.into())
+            && offers <= u64::from(u32::MAX);
+        if sizes.parts != PartSizes::NONE && !is_part {
+            return Err(RendezvousConfigError::Parts(sizes.parts));
         }
         if usize::from(sizes.inline) > INLINE_LEN_MAX {
             return Err(RendezvousConfigError::Inline(sizes.inline));
@@ -142,6 +200,16 @@ impl RendezvousConfig {
     #[must_use]
     pub const fn sizes(&self) -> RendezvousSizes {
         self.0
+    }
+
+    /// Slots of whole values and of parts.
+    pub(super) const fn slots(&self) -> u16 {
+        self.0.slots + self.0.parts.slots
+    }
+
+    /// Waiters for parts that a peer may have, and requests for parts that a peer is sent.
+    pub(super) const fn parts_of_peer(&self) -> u16 {
+        self.0.parts.slots / self.0.peers
     }
 
     pub(super) fn lanes(&self) -> Result<lane::Config, lane::ConfigError> {
@@ -164,8 +232,9 @@ impl RendezvousConfig {
             Path::Write => (own, (Access::REMOTE_WRITE, all)),
         };
         let region = |len, (access, peers)| RegionSpec { len, access, peers };
-        let places = u32::from(sizes.slots) * PLACE_LEN;
-        let offers = layout.add(region(sizes.offer_leaves * sizes.leaf_len, offered))?;
+        let places = u32::from(self.slots()) * PLACE_LEN;
+        let parts = u32::from(sizes.parts.places) * sizes.parts.len;
+        let offers = layout.add(region(sizes.offer_leaves * sizes.leaf_len + parts, offered))?;
         let landings = sizes.landing_leaves * sizes.leaf_len + places;
         let landings = layout.add(region(landings, landed))?;
         Ok(RendezvousRegions { offers, landings, lanes: lanes.add_regions(layout)? })

@@ -13,9 +13,11 @@
 mod elsewhere;
 mod lent;
 mod messages;
+mod parts;
 mod reads;
 
 use lent::is_written;
+use parts::{PartOf, Parts};
 
 use super::config::{Digest, Path, RendezvousConfig, RendezvousRegions};
 use super::key::Key;
@@ -55,6 +57,8 @@ struct Grant {
     token: Option<u64>,
     /// Its caller fetches it.
     fetched: bool,
+    /// How far it has come in parts, if it comes so.
+    parts: Option<Parts>,
     digest: Option<u32>,
     posted: u64,
 }
@@ -63,6 +67,8 @@ struct Grant {
 struct Request {
     key: Key,
     place: Place,
+    /// It is for a part: its events are not its caller's.
+    part_of: Option<PartOf>,
     expect: Expect,
     deadline: Instant,
     due: Option<Due>,
@@ -107,6 +113,10 @@ pub(super) struct Destination<const PEERS: usize, const SLOTS: usize> {
     unpolled: u16,
     /// A value may be to be fetched that the host hands over.
     may_fetch: bool,
+    /// Requests for parts, by peer.
+    parts: [u16; PEERS],
+    /// Parts that have landed and that the caller has not polled.
+    landed: u16,
 }
 
 impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
@@ -123,6 +133,8 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             hints: [(0, 0); HINTS],
             unpolled: 0,
             may_fetch: false,
+            parts: [0; PEERS],
+            landed: 0,
         }
     }
 
@@ -158,9 +170,21 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         expect: Expect,
         deadline: Instant,
     ) -> Option<RequestId> {
+        let parts = self.parts.iter().sum::<u16>();
+        let has_slot = self.requests.len() - parts < self.config.sizes().slots;
+        has_slot.then(|| self.ask((key, place), (expect, deadline), None)).flatten()
+    }
+
+    fn ask(
+        &mut self,
+        (key, place): (&Key, Place),
+        (expect, deadline): (Expect, Instant),
+        part_of: Option<PartOf>,
+    ) -> Option<RequestId> {
         let request = Request {
             key: key.clone(),
             place,
+            part_of,
             expect,
             deadline,
             due: Some(Due::Ask),
@@ -177,8 +201,8 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             is_return_polled: false,
             released: false,
         };
-        let handle = self.requests.insert(self.config.sizes().slots, request)?;
-        let piece = self.warm(key);
+        let handle = self.requests.insert(self.config.slots(), request)?;
+        let piece = self.warm((key, part_of.is_some()));
         if let Some(request) = self.requests.at_mut(handle.slot) {
             request.piece = piece;
         }
@@ -204,7 +228,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         let slot = head.request.slot;
         let is_refusal = matches!(head.kind, Kind::Cancelled | Kind::StepOver);
         let place = (request.place.part, request.place.parts);
-        if !is_refusal && (head.part, head.parts) != place {
+        if !is_refusal && ((head.part, head.parts) != place || !self.is_of_whole(request, head)) {
             return Err(MessageReject::BadShape);
         }
         let is_read = self.config.sizes().path == Path::Read;
@@ -289,9 +313,14 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if request.ended.is_some() {
             return;
         }
+        let part_of = request.part_of;
         request.ended = Some(outcome);
         request.released = outcome != Received::Value;
-        self.unpolled += 1;
+        match part_of {
+            None => self.unpolled += 1,
+            Some(_) if outcome == Received::Value => self.landed += 1,
+            Some(_) => request.is_end_polled = true,
+        }
         if request.grant.is_none() || request.is_lent {
             // Before it was sent there is nothing to take back, and a source that refused it or is
             // gone has forgotten it.
@@ -306,25 +335,33 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         if (request.out == 0 && !is_lent) || RETURNED_EARLY.is_planted() {
             self.return_memory(slot);
         }
+        match part_of {
+            Some(part_of) => self.note_part_end(part_of, outcome),
+            None => self.end_parts(slot),
+        }
     }
 
     /// No read is out, and no write can be, so no byte of the landing can change any more.
     fn return_memory(&mut self, slot: u16) {
         let Some(request) = self.requests.at_mut(slot) else { return };
         let Some(outcome) = request.ended.filter(|_| !request.returned) else { return };
+        let is_part = request.part_of.is_some();
         request.returned = true;
-        self.unpolled += 1;
+        request.is_return_polled = is_part;
+        self.unpolled += u16::from(!is_part);
         if outcome != Received::Value {
             request.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
         }
-        if request.grant.is_none() || request.is_cancelled || request.is_lent {
-            return;
-        }
-        // The receiver of a value, or of a dead one, says so once its caller knows.
-        if !request.gone && !matches!(outcome, Received::Value | Received::Dead) {
+        let is_lent = request.grant.is_some() && !request.is_cancelled && !request.is_lent;
+        // The receiver of a value, or of a dead one, says so once its caller knows; of a part now.
+        let is_later = !is_part && matches!(outcome, Received::Value | Received::Dead);
+        if is_lent && !request.gone && !is_later {
             request.due = Some(Due::Idle(status_of(outcome)));
             self.due.insert(request.key.source());
             self.marks.set(slot);
+        }
+        if is_part {
+            self.retire(slot);
         }
     }
 
@@ -335,6 +372,9 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         let is_over = is_polled && request.released && request.due.is_none();
         // A read of the request may be out with V5 alone.
         if is_over {
+            if request.part_of.is_some() {
+                self.parts[request.key.source().index()] -= 1;
+            }
             self.requests.remove_at(slot);
             self.marks.clear(slot);
         }
@@ -367,9 +407,10 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             return Err(UnknownRequest);
         }
         value.released = true;
-        let piece = value.piece.take();
+        let (piece, part_of) = (value.piece.take(), value.part_of);
         piece.into_iter().for_each(|piece| self.pool.give_back(piece));
         self.retire(slot);
+        part_of.into_iter().for_each(|part_of| self.note_part_taken(part_of));
         Ok(())
     }
 
@@ -455,7 +496,8 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         }
         let is_unpolled = |request: &Request| {
             let is_ended = request.ended.is_some() && !request.is_end_polled;
-            is_ended || (request.returned && !request.is_return_polled)
+            let is_unknown = is_ended || (request.returned && !request.is_return_polled);
+            is_unknown && request.part_of.is_none()
         };
         let (slot, _) = self.requests.iter().find(|(_, request)| is_unpolled(request))?;
         let id = RequestId(self.requests.handle_at(slot)?);
@@ -490,6 +532,7 @@ impl Grant {
             from: At { region: Region(head.region), offset: head.offset },
             token: head.flags.contains(Flags::SAME_HOST).then_some(head.token),
             fetched: false,
+            parts: None,
             digest: head.flags.contains(Flags::DIGEST).then_some(head.digest),
             posted: 0,
         }

@@ -134,7 +134,13 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
         } else {
             let place = Place { step: head.step, part: head.part, parts: head.parts };
             let wait = Duration::from_millis(u64::from(head.wait_ms));
-            self.source.handle_request(now, who, (key, place), (wait, warm));
+            match head.flags.contains(Flags::PART) {
+                true => {
+                    let part = (head.offer, key, place);
+                    self.source.handle_part_request(now, who, part, (wait, warm));
+                }
+                false => self.source.handle_request(now, who, (key, place), (wait, warm)),
+            }
         }
         Ok(())
     }

@@ -37,14 +37,14 @@ mod source;
 
 pub use adapter::Adapter;
 pub use config::{
-    Digest, PIECE_LEN_MAX, Path, RendezvousConfig, RendezvousConfigError, RendezvousRegions,
-    RendezvousSizes, SLOTS_MAX,
+    Digest, PIECE_LEN_MAX, PLACES_MAX, PartSizes, Path, RendezvousConfig, RendezvousConfigError,
+    RendezvousRegions, RendezvousSizes, SLOTS_MAX,
 };
 pub use key::{BadKey, Key};
 pub use mutants::{MUTANTS, SCENARIO_MUTANTS};
 pub use outcome::{
-    Draft, Expect, HandOver, MessageReject, MessageRejects, OfferError, OfferId, Place,
-    ReceiveError, Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
+    Draft, Expect, HandOver, LandedPart, MessageReject, MessageRejects, OfferError, OfferId,
+    PartWanted, Place, ReceiveError, Received, RendezvousEvent, RequestId, Tensor, UnknownRequest,
 };
 pub use pool::{LEAVES_MAX, Piece, Pool};
 
@@ -57,6 +57,8 @@ pub const RENDEZVOUS_WORK: u8 = 6;
 const WORKS_OF_A_VALUE: u8 = 4;
 /// Reads or writes of one peer's memory that are out at once.
 const WORKS_OF_A_PEER: u8 = 8;
+/// Parts of one value that are under way at once: one is read while another is copied.
+const PARTS_OF_A_VALUE: u32 = 2;
 
 #[cfg(test)]
 mod tests;

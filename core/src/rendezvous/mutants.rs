@@ -35,6 +35,11 @@ pub(super) const DEAD_KEEPS_LANDING: Mutant = rendezvous("V16-dead-keeps-landing
 /// V17: the digest of what was read is compared with itself.
 pub(super) const DIGEST_OF_ITSELF: Mutant = rendezvous("V17-digest-of-itself", "typed");
 
+/// V18: a part is stored when its receive has ended, and no receive asks for it again.
+pub(super) const PART_STORED: Mutant = rendezvous("V18-part-stored", "bound");
+/// V19: a value is there as soon as its last part is, although an earlier one is not.
+pub(super) const LAST_PART_ENDS: Mutant = rendezvous("V19-last-part-ends", "match");
+
 /// Those that runs of correct members show.
 pub const MUTANTS: &[Mutant] = &[
     PUMPED_BY_IDLE,
@@ -48,6 +53,8 @@ pub const MUTANTS: &[Mutant] = &[
     STEP_REVIVED,
     REFUSED_CONSUMED,
     DEAD_KEEPS_LANDING,
+    PART_STORED,
+    LAST_PART_ENDS,
 ];
 
 /// Those that need damaged memory, a damaged message, or a lost pair at one moment: scenarios

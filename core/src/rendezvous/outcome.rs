@@ -145,8 +145,10 @@ pub enum Received {
     NotHandedOver,
 }
 
-/// A value that the host hands over, outside of the fabric: the caller fetches it by its token, and
-/// then calls [`Adapter::handle_handed_over`](super::Adapter::handle_handed_over).
+/// A value that no memory of the fabric holds. Where one host has both ends the caller fetches it
+/// by its token, and then calls
+/// [`Adapter::handle_handed_over`](super::Adapter::handle_handed_over); elsewhere it comes in parts
+/// ([`Adapter::fetch_parts`](super::Adapter::fetch_parts)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HandOver {
     /// For which receive.
@@ -157,6 +159,34 @@ pub struct HandOver {
     pub token: u64,
     /// What it is.
     pub shape: Shape,
+}
+
+/// A part of a value that its destination fetches in parts: its source copies those bytes for
+/// [`Adapter::lend_part`](super::Adapter::lend_part).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PartWanted {
+    pub(super) waiter: Handle,
+    /// What the source calls the value.
+    pub token: u64,
+    /// Where the part begins in the value, in bytes.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+/// A part that has landed: the destination copies it, and releases `part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LandedPart {
+    /// The receive of the value.
+    pub request: RequestId,
+    /// The part, to be released.
+    pub part: RequestId,
+    /// Where the part begins in the value, in bytes.
+    pub offset: u64,
+    /// Where its bytes lie until it is released.
+    pub at: At,
+    /// How many bytes it has.
+    pub bytes: u64,
 }
 
 /// What a caller learns by [`Adapter::poll_event`](super::Adapter::poll_event).

@@ -14,11 +14,12 @@
 //! waiter at once, a waiter that comes meets the oldest stored value.
 
 mod messages;
+mod parts;
 mod writing;
 
 use super::config::{Digest, Path, RendezvousConfig, RendezvousRegions};
 use super::key::Key;
-use super::mutants::{FREED_ON_MATCH, REFUSED_CONSUMED, WAITER_STAYS, WARM_TOO_SMALL};
+use super::mutants::{FREED_ON_MATCH, PART_STORED, REFUSED_CONSUMED, WAITER_STAYS, WARM_TOO_SMALL};
 use super::outcome::{Draft, MessageReject, OfferError, OfferId, Place, RendezvousEvent};
 use super::pool::{Piece, Pool};
 use super::slots::Slots;
@@ -80,6 +81,8 @@ struct Offer {
     order: u64,
     /// Its step is over: it is dropped when its borrower has done with it.
     over: bool,
+    /// It is a part, and lies in this place for parts.
+    place: Option<u8>,
 }
 
 #[derive(Clone, Debug, Hash)]
@@ -87,6 +90,8 @@ struct Waiter {
     from: Peer,
     request: Handle,
     name: Name,
+    /// It asks for a part of the value that its peer is lent so.
+    part_of: Option<Handle>,
     /// Memory that came with the request.
     warm: Option<Loan>,
     expires_at: Instant,
@@ -123,6 +128,7 @@ pub(super) struct Source<const PEERS: usize, const SLOTS: usize> {
     due: PeerSet,
     next: u64,
     consumed: u16,
+    parts: parts::Lent,
     /// V1 only: BUFFER_IDLE has come since the last write.
     is_idle_heard: bool,
 }
@@ -160,6 +166,7 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             due: PeerSet::EMPTY,
             next: 0,
             consumed: 0,
+            parts: parts::Lent::default(),
             is_idle_heard: false,
         }
     }
@@ -189,25 +196,28 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         if !self.pool.could_hold(bytes) {
             return Err(OfferError::TooLong);
         }
-        let limit = self.config.sizes().slots;
-        if self.offers.len() >= limit {
-            return Err(OfferError::Full);
-        }
+        self.check_slots()?;
         let piece = match bytes {
             0 => None,
             _ => Some(self.pool.lend(bytes).ok_or(OfferError::NoSpace)?),
         };
-        let handle = self.insert((shape, bytes), piece).ok_or(OfferError::Full)?;
         let offset = piece.map_or(0, |piece| self.pool.offset(piece));
+        let handle = self.insert((shape, bytes), (piece, None), offset).ok_or(OfferError::Full)?;
         Ok(Draft { offer: handle, at: At { region: self.regions.offers, offset }, bytes })
+    }
+
+    /// Whether a whole value has a slot: those of parts are not taken.
+    const fn check_slots(&self) -> Result<(), OfferError> {
+        let wholes = self.offers.len() - self.parts.count();
+        if wholes < self.config.sizes().slots { Ok(()) } else { Err(OfferError::Full) }
     }
 
     fn insert(
         &mut self,
         (shape, bytes): (Option<Shape>, u64),
-        piece: Option<Piece>,
+        (piece, place): (Option<Piece>, Option<u8>),
+        offset: u32,
     ) -> Option<Handle> {
-        let offset = piece.map_or(0, |piece| self.pool.offset(piece));
         let offer = Offer {
             phase: Phase::Reserved,
             name: None,
@@ -219,8 +229,9 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
             token: None,
             order: self.next_order(),
             over: false,
+            place,
         };
-        self.offers.insert(self.config.sizes().slots, offer)
+        self.offers.insert(self.config.slots(), offer)
     }
 
     /// The host keeps the value, and hands it over by `token`: no memory of the pool is taken.
@@ -229,7 +240,8 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         (shape, token): (Shape, u64),
         (key, place): (&Key, Place),
     ) -> Option<OfferId> {
-        let handle = self.insert((Some(shape), shape.bytes()), None)?;
+        self.check_slots().ok()?;
+        let handle = self.insert((Some(shape), shape.bytes()), (None, None), 0)?;
         let offer = self.offers.at_mut(handle.slot)?;
         offer.token = Some(token);
         offer.phase = Phase::Stored;
@@ -247,16 +259,26 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         &mut self,
         fabric: &impl Fabric,
         draft: &Draft,
-        (key, place): (&Key, Place),
+        name: (&Key, Place),
     ) -> Option<OfferId> {
+        self.fill(fabric, draft, name)?;
+        self.settle(draft.offer.slot);
+        Some(OfferId(draft.offer))
+    }
+
+    fn fill(
+        &mut self,
+        fabric: &impl Fabric,
+        draft: &Draft,
+        (key, place): (&Key, Place),
+    ) -> Option<()> {
         let is_digested = self.config.sizes().digest == Digest::Crc32c;
         let digest = is_digested.then(|| digest(fabric, draft.at, draft.bytes));
         let offer = self.offers.get_mut(draft.offer).ok()?;
         offer.phase = Phase::Stored;
         offer.name = Some(Name { key: key.clone(), place });
         offer.digest = digest.filter(|_| offer.bytes > 0);
-        self.settle(draft.offer.slot);
-        Some(OfferId(draft.offer))
+        Some(())
     }
 
     const fn next_order(&mut self) -> u64 {
@@ -267,7 +289,8 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     /// A value that is stored meets the oldest waiter for it.
     fn settle(&mut self, slot: u16) {
         let Some(offer) = self.offers.at(slot) else { return };
-        let waits = |waiter: &Waiter| Some(&waiter.name) == offer.name.as_ref();
+        let waits =
+            |waiter: &Waiter| waiter.part_of.is_none() && Some(&waiter.name) == offer.name.as_ref();
         let waiting = self.waiters.iter().filter(|(_, waiter)| waits(waiter));
         let oldest = waiting.min_by_key(|(_, waiter)| waiter.order).map(|(at, _)| at);
         let Some(waiter) = oldest.and_then(|at| self.waiters.remove_at(at)) else { return };
@@ -302,19 +325,31 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     ) {
         let name = Name { key, place };
         let is_there = |offer: &Offer| {
-            offer.phase == Phase::Stored && !offer.over && offer.name.as_ref() == Some(&name)
+            let is_stored = offer.phase == Phase::Stored && !offer.over;
+            is_stored && offer.place.is_none() && offer.name.as_ref() == Some(&name)
         };
         let there = self.offers.iter().filter(|(_, offer)| is_there(offer));
         if let Some((slot, _)) = there.min_by_key(|(_, offer)| offer.order) {
             return self.lend(slot, (from, request), warm);
         }
-        let sizes = self.config.sizes();
-        let of_peer = self.waiters.iter().filter(|(_, waiter)| waiter.from == from).count();
-        // A share for each peer, so that none takes the places of the others.
-        let has_room = of_peer < usize::from(sizes.slots / sizes.peers);
         let (expires_at, order) = (now.after(wait), self.next_order());
-        let waiter = Waiter { from, request, name, warm, expires_at, order };
-        if !has_room || self.waiters.insert(sizes.slots, waiter).is_none() {
+        self.wait(Waiter { from, request, name, part_of: None, warm, expires_at, order });
+    }
+
+    /// A request waits, or is refused: each peer has a share, so that none takes the places of the
+    /// others, and parts have theirs.
+    fn wait(&mut self, waiter: Waiter) {
+        let (from, request, sizes) = (waiter.from, waiter.request, self.config.sizes());
+        let share = match waiter.part_of {
+            Some(_) => self.config.parts_of_peer(),
+            None => sizes.slots / sizes.peers,
+        };
+        let is_alike = |other: &Waiter| {
+            other.from == from && other.part_of.is_some() == waiter.part_of.is_some()
+        };
+        let alike = self.waiters.iter().filter(|(_, other)| is_alike(other)).count();
+        let has_room = alike < usize::from(share);
+        if !has_room || self.waiters.insert(self.config.slots(), waiter).is_none() {
             self.refuse((from, request), Status::NoSpace);
         }
     }
@@ -361,17 +396,23 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     }
 
     fn consume(&mut self, slot: u16) {
+        self.drop_wanted(slot);
         let Some(offer) = self.offers.at_mut(slot) else { return };
+        if offer.place.is_some() {
+            return self.drop_offer(slot);
+        }
         offer.phase = Phase::Consumed;
         self.consumed += 1;
         offer.piece.take().into_iter().for_each(|piece| self.pool.give_back(piece));
     }
 
-    /// A lent value is stored again, or dropped if its step is over.
+    /// A lent value is stored again, or dropped if its step is over. A part is dropped: its receive
+    /// has ended.
     fn take_back(&mut self, slot: u16) {
+        self.drop_wanted(slot);
         let Some(offer) = self.offers.at_mut(slot) else { return };
         offer.phase = Phase::Stored;
-        if offer.over {
+        if offer.over || (offer.place.is_some() && !PART_STORED.is_planted()) {
             self.drop_offer(slot);
         } else {
             self.settle(slot);
@@ -380,6 +421,7 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
 
     fn drop_offer(&mut self, slot: u16) {
         let Some(offer) = self.offers.remove_at(slot) else { return };
+        offer.place.into_iter().for_each(|place| self.parts.give_back(place));
         offer.piece.into_iter().for_each(|piece| self.pool.give_back(piece));
     }
 

@@ -13,6 +13,7 @@ use crate::lane::LaneWriter;
 use crate::time::Instant;
 use crate::wire::rendezvous::{Flags, Handle, Head, Kind};
 
+mod parts;
 mod planted;
 mod table;
 mod wires;
@@ -49,6 +50,7 @@ fn sizes() -> RendezvousSizes {
         piece_len: 32,
         digest: Digest::Crc32c,
         path: Path::Read,
+        parts: PartSizes::NONE,
         lane_slots: 4,
     }
 }

@@ -193,6 +193,8 @@ bitflags! {
         const SAME_HOST = 8;
         /// The destination has lent memory: as long as the last value of that key, or by an answer.
         const WARM = 16;
+        /// A part is asked for of the value that `offer` lends, which no memory of a fabric holds.
+        const PART = 32;
     }
 }
 
@@ -428,8 +430,10 @@ impl Head {
         let is_lent = self.kind == Kind::BufferRequest;
         let is_value = self.kind == Kind::TensorWrite;
         let is_response = self.kind == Kind::BufferResponse;
-        let is_warm = is_name && self.flags == Flags::WARM;
-        let names_offer = is_lent || is_response || is_value || self.kind == Kind::BufferIdle;
+        let is_warm = is_name && self.flags.contains(Flags::WARM);
+        let is_part = is_name && self.flags.contains(Flags::PART);
+        let is_idle = self.kind == Kind::BufferIdle;
+        let names_offer = is_lent || is_response || is_value || is_idle || is_part;
         let expected = match self.flags {
             _ if is_name => usize::from(self.name_len),
             Flags::INLINE => usize::try_from(self.bytes).unwrap_or(usize::MAX),
@@ -443,9 +447,8 @@ impl Head {
                 self.flags.is_empty()
                     || [Flags::DEAD, Flags::INLINE, Flags::DIGEST].contains(&self.flags)
             }
-            Kind::TensorRequest | Kind::Cancel => {
-                self.flags.is_empty() || self.flags == Flags::WARM
-            }
+            Kind::TensorRequest => Flags::WARM.union(Flags::PART).contains(self.flags),
+            Kind::Cancel => self.flags.is_empty() || self.flags == Flags::WARM,
             _ => self.flags.is_empty(),
         };
         let has_shape = is_lent || (is_value && self.flags != Flags::DEAD);
@@ -525,6 +528,10 @@ mod tests {
             (Head { flags: Flags::SAME_HOST, region: 0, offset: 0, token: 1 << 40, ..lent }, b""),
             (Head { offer: HANDLE, region: 3, offset: 64, ..head(Kind::BufferResponse) }, b""),
             (Head { flags: Flags::WARM, name_len: 3, region: 3, bytes: 9, ..head(ASK) }, b"abc"),
+            (
+                Head { flags: Flags::PART, offer: HANDLE, name_len: 3, parts: 9, ..head(ASK) },
+                b"abc",
+            ),
             (Head { flags: Flags::empty(), ..inline }, b""),
             (Head { flags: Flags::DIGEST, digest: 78, ..inline }, b""),
             (inline, b"data"),

@@ -21,7 +21,7 @@ mod small;
 
 use weft_core::fabric::{Fabric, Layout};
 use weft_core::rendezvous::{
-    Digest, Key, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
+    Digest, Key, PartSizes, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
 };
 use weft_core::time::Instant;
 
@@ -34,8 +34,10 @@ use node::MeetingNode;
 
 /// The most peers in any run.
 const PEERS: usize = 4;
-/// The most slots in any run.
-const SLOTS: usize = 6;
+/// The most slots in any run: of whole values, and of parts two for each peer.
+const SLOTS: usize = 6 + 2 * PEERS;
+/// Bytes of a part.
+const PART_LEN: u32 = 40;
 
 /// One run of rendezvous.
 #[derive(Clone, Debug, Hash)]
@@ -49,7 +51,8 @@ pub struct Meetings {
     len_max: u64,
     /// How long a receive waits at most, in microseconds.
     wait_us: u64,
-    /// Whether values are handed over by the host, too (RZ-18).
+    /// Whether some values lie outside of the fabric: they are handed over by the host (RZ-18), or
+    /// come in parts (RZ-3).
     hands_over: bool,
     /// What the peers of an explorer do; a seed draws that.
     script: Option<Script>,
@@ -93,6 +96,11 @@ impl Meetings {
     }
 }
 
+/// Two parts of each peer at a time.
+const fn parts_of(peers: u16) -> PartSizes {
+    PartSizes { len: PART_LEN, places: 2, slots: 2 * peers }
+}
+
 impl Protocol for Meetings {
     const NAME: &'static str = "rendezvous";
 
@@ -102,7 +110,7 @@ impl Protocol for Meetings {
     fn draw(draws: &mut Draws) -> Self {
         let sizes = RendezvousSizes {
             peers: draws.between(2, PEERS as u64) as u16,
-            slots: draws.between(4, SLOTS as u64) as u16,
+            slots: draws.between(4, 6) as u16,
             leaf_len: 64,
             offer_leaves: draws.between(2, 6) as u32,
             landing_leaves: draws.between(2, 4) as u32,
@@ -110,13 +118,15 @@ impl Protocol for Meetings {
             piece_len: draws.pick(&[8, 16, 64]),
             digest: draws.pick(&[Digest::Off, Digest::Crc32c]),
             path: Path::Read,
+            parts: PartSizes::NONE,
             lane_slots: draws.pick(&[2, 4]),
         };
         let wait_us = draws.pick(&[100, 500, 3_000]);
         let lengths = (draws.between(1, 3), draws.pick(&[40, 120, 200]), wait_us);
         let hands_over = draws.pick(&[false, true]);
         let path = draws.pick(&[Path::Read, Path::Write]);
-        Self { hands_over, ..Self::new(RendezvousSizes { path, ..sizes }, lengths) }
+        let parts = if hands_over { parts_of(sizes.peers) } else { PartSizes::NONE };
+        Self { hands_over, ..Self::new(RendezvousSizes { path, parts, ..sizes }, lengths) }
     }
 
     fn small() -> Vec<Small<Self>> {

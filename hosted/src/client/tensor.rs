@@ -247,10 +247,7 @@ pub(super) fn cure(why: &TensorRefused) -> String {
             "receive them with `weft recv`, or drop them with `weft tensors cleanup --step N`; \
              `weft tensors ls` shows them"
         }
-        TensorRefused::TooLong { .. } => {
-            "split it, or raise rendezvous.pool_mib, or where all nodes are on one host \
-             rendezvous.store_mib"
-        }
+        TensorRefused::TooLong { .. } => "split it, or raise rendezvous.store_mib",
         TensorRefused::Descriptors { .. } => {
             "receive tensors with `weft recv`, or start the node under a higher `ulimit -n`"
         }

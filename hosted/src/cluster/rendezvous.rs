@@ -49,6 +49,10 @@ impl Default for Rendezvous {
 }
 
 impl Rendezvous {
+    /// Parts of longer tensors that a node lends at once.
+    pub const PART_PLACES: usize = 4;
+    const PART_LEN_MAX: usize = 4 << 20;
+
     pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
         let default = Self::default();
         let number = |key, default| {
@@ -74,7 +78,23 @@ impl Rendezvous {
         (self.store_mib as u64) << 20
     }
 
-    /// The longest tensor in bytes that is read: a piece of a pool is a power of two.
+    /// Bytes of a part of a tensor that is longer than a piece of a pool: with the places for parts
+    /// a pool is a quarter longer at most, and stays below 4 GiB.
+    #[must_use]
+    pub fn part_len(&self) -> usize {
+        let pool = self.pool_mib << 20;
+        let left = (u32::MAX as usize).saturating_sub(pool);
+        let most = Self::PART_LEN_MAX.min(left / Self::PART_PLACES);
+        most.min(pool / (4 * Self::PART_PLACES))
+    }
+
+    /// Bytes of the places for parts.
+    #[must_use]
+    pub fn parts_len(&self) -> usize {
+        self.part_len() * Self::PART_PLACES
+    }
+
+    /// The longest tensor in bytes that is sent whole: a piece of a pool is a power of two.
     #[must_use]
     pub const fn tensor_len(&self) -> usize {
         if self.pool_mib == 0 { 0 } else { 1 << (self.pool_mib.ilog2() + 20) }

@@ -127,8 +127,8 @@ latency = {group_latency}
 {groups}
 [rendezvous]
 # MiB that every node keeps for tensors that it sends by name, and as many for those that it
-# receives: {RENDEZVOUS_POOL_MIB}. 0 for none, which takes no memory. The longest tensor that is
-# read is the largest power of two that is not longer.
+# receives: {RENDEZVOUS_POOL_MIB}. 0 for none, which takes no memory. A tensor that is longer than
+# the largest power of two in it travels in parts, if it is sealed, as those of `weft send` are.
 pool_mib = {rendezvous_pool_mib}
 
 # The most MiB of tensors that a node keeps for `weft send` and `weft recv`, as they are needed:

@@ -119,7 +119,7 @@ impl Explain for TensorError {
             Self::NoSuchRank => "name a rank below the size of the cluster",
             Self::BadName(_) => "name it with 1 to 480 bytes without `;`",
             Self::Full { .. } => "drain the events, and wait until one has ended",
-            Self::TooLong { .. } => "split it, or raise rendezvous.pool_mib",
+            Self::TooLong { .. } => "send it with `send_sealed`, or raise rendezvous.pool_mib",
             Self::NoSpace => "wait until a tensor is consumed",
             Self::PeerGone => "receive them from another member",
             Self::Finished => "end, or exchange tensors with a member that still runs",

@@ -43,9 +43,10 @@ impl Member {
         self.component.send_tensor(to, (name.edge, name.step), value)
     }
 
-    /// As [`Self::send`]; where all nodes are on one host, nothing is copied: its receiver maps the
-    /// same memory, whatever its length, and no process can change it. The memory stays until the
-    /// receiver has it, also when `tensor` is dropped.
+    /// As [`Self::send`], and of any length. Where all nodes are on one host, nothing is copied:
+    /// its receiver maps the same memory, and no process can change it. Elsewhere a tensor that is
+    /// longer than a piece of the pool is copied part by part, as it is fetched. The memory stays
+    /// until the receiver has it, also when `tensor` is dropped.
     ///
     /// # Errors
     /// [`TensorError`]; nothing changed.
@@ -128,7 +129,8 @@ fn take(component: &mut Component, request: RequestId) -> Option<Tensor> {
 }
 
 impl MemberHandle {
-    /// As [`Member::send`]; waits for room.
+    /// As [`Member::send`]; waits for room. What is too long for that is sealed in this thread, and
+    /// sent so ([`Member::send_sealed`]).
     ///
     /// # Errors
     /// [`CallError`]; nothing changed.
@@ -141,7 +143,14 @@ impl MemberHandle {
     ) -> Result<OfferId, CallError<TensorError>> {
         let value = (tensor.shape(), tensor.bytes());
         let send = |it: &mut Component| it.send_tensor(to, (name.edge, name.step), Some(value));
-        self.call_tensor(timeout, send)
+        match self.call_tensor(timeout, send) {
+            Err(CallError::Refused(TensorError::TooLong { .. })) => {
+                let no_memory = CallError::Refused(TensorError::NoSpace);
+                let sealed = SealedTensor::copy_of(tensor).map_err(|_| no_memory)?;
+                self.send_sealed(to, name, &sealed, timeout)
+            }
+            done => done,
+        }
     }
 
     /// As [`Member::send_sealed`]; waits for room.

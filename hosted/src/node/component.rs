@@ -25,6 +25,7 @@ mod naming;
 pub(super) mod overseer;
 mod own_tasks;
 mod pairs;
+mod parts;
 mod removals;
 mod rendezvous;
 mod requests;
@@ -79,6 +80,7 @@ use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
 use naming::Naming;
 use own_tasks::OwnTasks;
+use parts::PartSource;
 use removals::Removals;
 use signing::KeyBook;
 use tensor_clients::TensorClients;
@@ -164,6 +166,7 @@ pub(crate) struct Component {
     group_clients: GroupClients,
     tensor_clients: TensorClients,
     fetches: Fetches,
+    parts: PartSource,
     puts: Puts,
     takes: Takes,
     casts: Casts,
@@ -264,6 +267,7 @@ impl Component {
             group_clients: GroupClients::default(),
             tensor_clients: TensorClients::default(),
             fetches: Fetches::default(),
+            parts: PartSource::default(),
             takes: Takes::new(cluster.mailbox.hold()),
             casts: Casts::default(),
             deliveries: DeliveryLine::new(places),

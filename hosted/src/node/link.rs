@@ -251,8 +251,8 @@ pub(super) enum ToComponent {
     /// Send this tensor, whose sealed memory comes with this, or hand it over, if none does;
     /// answered by [`FromComponent::Tensor`]. `timeout_ms` is how long it may wait for room.
     Tensor { number: u64, key: TensorKey, shape: Option<ShapeText>, timeout_ms: u64 },
-    /// The tensor that [`FromComponent::FetchTensor`] asked for under this number; its sealed
-    /// memory comes with this, unless it is refused.
+    /// The tensor that [`FromComponent::FetchTensor`] asked for under this number: its sealed
+    /// memory comes with this, or it is refused, or it has room in the store and comes in parts.
     HandedOver { fetch: u64, refused: Option<TensorRefused> },
     /// Broadcast this abort marker, if the last message that was broadcast has its tag and is
     /// another one; answered by [`FromComponent::Executed`].

@@ -10,11 +10,11 @@
 //! mapped; what is behind the bytes is zero.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::slice;
 
-use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals};
+use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate};
 use rustix::io::Errno;
 
 use super::pages::Pages;
@@ -47,10 +47,21 @@ impl SealedDraft {
     /// # Errors
     /// [`SegmentError::Os`], with ENOSPC or ENOMEM if there is not enough memory.
     pub fn create(name: &str, len: u64) -> Result<Self, SegmentError> {
+        let draft = Self::sparse(name, len)?;
+        fallocate(&draft.file, FallocateFlags::empty(), 0, file_len(len)? as u64)
+            .map_err(SegmentError::os("fallocate"))?;
+        Ok(draft)
+    }
+
+    /// As [`Self::create`], but memory is taken as it is written, and a write fails where there is
+    /// not enough. Each byte is to be written: a page that is not there cannot be mapped.
+    ///
+    /// # Errors
+    /// [`SegmentError::Os`].
+    pub fn sparse(name: &str, len: u64) -> Result<Self, SegmentError> {
         let len = file_len(len)?;
         let fd = create_memfd(name).map_err(SegmentError::os("memfd_create"))?;
-        fallocate(&fd, FallocateFlags::empty(), 0, len as u64)
-            .map_err(SegmentError::os("fallocate"))?;
+        ftruncate(&fd, len as u64).map_err(SegmentError::os("ftruncate"))?;
         // What is written past the end fails from now on.
         let size = SealFlags::SHRINK | SealFlags::GROW;
         fcntl_add_seals(&fd, size).map_err(SegmentError::os("fcntl F_ADD_SEALS"))?;
@@ -75,6 +86,12 @@ impl Write for SealedDraft {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Seek for SealedDraft {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

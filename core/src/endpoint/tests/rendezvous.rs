@@ -5,8 +5,8 @@ use crate::decision::Decision;
 use crate::fabric::Memory;
 use crate::ids::Term;
 use crate::rendezvous::{
-    Adapter, Digest, Dtype, Expect, Key, Path, Place, ReceiveError, Received, RendezvousConfig,
-    RendezvousEvent, RendezvousSizes, RequestId, Shape,
+    Adapter, Digest, Dtype, Expect, Key, PartSizes, Path, Place, ReceiveError, Received,
+    RendezvousConfig, RendezvousEvent, RendezvousSizes, RequestId, Shape,
 };
 
 const PEERS: usize = 3;
@@ -42,6 +42,7 @@ fn plan() -> Plan {
         piece_len: 256,
         digest: Digest::Crc32c,
         path: Path::Read,
+        parts: PartSizes::NONE,
         lane_slots: 4,
     };
     plan.with_rendezvous(RendezvousConfig::new(sizes).unwrap()).unwrap()

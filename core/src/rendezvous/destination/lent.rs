@@ -18,11 +18,11 @@ use crate::wire::rendezvous::{Flags, Head, Kind};
 impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
     /// Memory for a value that may be as long as the last one of its key (RZ-2). No more than half
     /// of the pool waits so for values that may not be there.
-    pub(super) fn warm(&mut self, key: &Key) -> Option<Piece> {
+    pub(super) fn warm(&mut self, (key, is_part): (&Key, bool)) -> Option<Piece> {
         if self.config.sizes().path == Path::Read {
             return None;
         }
-        let hash = hash(key);
+        let hash = hash(key, is_part);
         let (of, bytes) = self.hints[hash as usize % HINTS];
         let is_small = u64::from(self.pool.lent()) + bytes <= u64::from(self.pool.capacity()) / 2;
         (of == hash && bytes > 0 && is_small).then(|| self.pool.lend(bytes)).flatten()
@@ -30,7 +30,8 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
 
     fn note_len(&mut self, slot: u16) {
         let Some(request) = self.requests.at(slot) else { return };
-        let (hash, grant) = (hash(&request.key), request.grant.as_ref());
+        let hash = hash(&request.key, request.part_of.is_some());
+        let grant = request.grant.as_ref();
         self.hints[hash as usize % HINTS] = (hash, grant.map_or(0, |grant| grant.bytes));
     }
 
@@ -117,7 +118,7 @@ pub(super) fn is_written(head: &Head) -> bool {
 }
 
 /// FNV-1a: keys that share a hash only guess the length of each other's values.
-fn hash(key: &Key) -> u32 {
+fn hash(key: &Key, is_part: bool) -> u32 {
     let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    key.name().iter().fold(0x811c_9dc5, mix)
+    key.name().iter().fold(0x811c_9dc5 ^ u32::from(is_part), mix)
 }

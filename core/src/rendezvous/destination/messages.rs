@@ -32,8 +32,11 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
                 let wait = request.deadline.since(now).0.div_ceil(1_000_000);
                 let warm = request.piece.map(|piece| (self.landing(piece), self.pool.len(piece)));
                 let (at, lent) = warm.unwrap_or((At { region: Region(0), offset: 0 }, 0));
+                let is_warm = warm.map_or(Flags::empty(), |_| Flags::WARM);
+                let is_part = request.part_of.map_or(Flags::empty(), |_| Flags::PART);
                 Head {
-                    flags: warm.map_or(Flags::empty(), |_| Flags::WARM),
+                    flags: is_warm.union(is_part),
+                    offer: request.part_of.map_or(Handle::NONE, |it| it.offer()),
                     region: at.region.0,
                     offset: at.offset,
                     bytes: u64::from(lent),

@@ -20,6 +20,10 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
             if request.ended.is_some() || request.grant.is_none() || request.failed {
                 continue;
             }
+            if request.grant.as_ref().is_some_and(|grant| grant.parts.is_some()) {
+                self.ask_parts(slot);
+                continue;
+            }
             match self.config.sizes().path {
                 Path::Read => self.read_for(fabric, slot),
                 Path::Write if request.piece.is_none() => self.respond(slot),

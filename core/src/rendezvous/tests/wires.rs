@@ -59,6 +59,34 @@ fn a_request_for_anothers_value_or_of_no_slot_is_dropped() {
     assert_eq!(odd.node.adapter.used(), [0, 0, 1]);
 }
 
+/// RZ-3: a part is lent to the borrower of its value alone. A part that is not lent is refused, and
+/// nothing waits.
+#[test]
+fn rz3_a_part_of_what_was_never_lent_is_refused() {
+    let parts = PartSizes { len: 64, places: 2, slots: 3 };
+    let setup = setup(RendezvousSizes { slots: 3, parts, ..sizes() });
+    let mut odd = odd(&setup);
+    let shape = Shape::new(Dtype::U8, &[200]).unwrap();
+    let (node, name) = (&mut odd.node, (&key(0, 1), STEP));
+    node.adapter.hand_over(&mut node.fabric, Instant(0), name, (shape, 7)).unwrap();
+    let offer = |slot, generation| Handle { slot, generation };
+    let name = key(0, 1);
+    let ask =
+        |offer, part, parts| Head { flags: Flags::PART, offer, part, parts, ..request(5, &name) };
+    let stored = ask(offer(0, 1), 0, 4);
+    for wrong in [ask(offer(0, 2), 0, 4), ask(offer(9, 1), 0, 4), stored] {
+        assert_eq!(odd.say(wrong, name.name()), None);
+        assert_eq!(odd.node.adapter.used(), [0, 1, 0], "{wrong:?} is refused");
+    }
+    assert_eq!(odd.say(request(0, &name), name.name()), None);
+    for wrong in [ask(offer(0, 1), 0, 3), ask(offer(0, 1), 4, 5)] {
+        assert_eq!(odd.say(wrong, name.name()), None);
+        assert_eq!(odd.node.adapter.used(), [0, 1, 0], "{wrong:?} is refused");
+    }
+    assert_eq!(odd.say(stored, name.name()), None);
+    assert_eq!(odd.node.adapter.used(), [0, 1, 1]);
+}
+
 #[test]
 fn an_end_of_what_was_never_lent_is_dropped() {
     let setup = setup(sizes());

@@ -7,7 +7,7 @@ use weft_core::endpoint::Plan;
 use weft_core::fabric::{Fabric, Layout, Memory};
 use weft_core::ids::Peer;
 use weft_core::rendezvous::{
-    Adapter, Digest, Draft, Dtype, Expect, Key, LEAVES_MAX, Path, Place, Received,
+    Adapter, Digest, Draft, Dtype, Expect, Key, LEAVES_MAX, PartSizes, Path, Place, Received,
     RendezvousConfig, RendezvousEvent, RendezvousSizes, RequestId, Shape,
 };
 use weft_core::time::Instant;
@@ -111,6 +111,7 @@ fn plan_of(longest: usize, (path, digest): (Path, Digest)) -> Result<Plan, Bench
         piece_len: MEGABYTE as u32,
         digest,
         path,
+        parts: PartSizes::NONE,
         lane_slots: 64,
     };
     let config = RendezvousConfig::new(sizes).map_err(|error| refused(&error))?;
@@ -391,6 +392,7 @@ pub(super) fn posted() -> Result<Samples, BenchError> {
         piece_len: 4096,
         digest: Digest::Off,
         path: Path::Read,
+        parts: PartSizes::NONE,
         lane_slots: 64,
     };
     let config = RendezvousConfig::new(sizes).map_err(|error| refused(&error))?;

@@ -38,7 +38,8 @@ impl Demand {
         let entries = cluster.group.entries as u64 * GROUP_ENTRY_BYTES;
         let stream = entries + (cluster.group.blocks * cluster.group.block_len) as u64;
         let groups = cluster.group.places() as u64 * nodes * stream;
-        let tensors = TENSOR_POOLS * ((cluster.rendezvous.pool_mib as u64) << 20);
+        let pools = TENSOR_POOLS * ((cluster.rendezvous.pool_mib as u64) << 20);
+        let tensors = pools + cluster.rendezvous.parts_len() as u64;
         let own = mailbox + lanes + rings + groups + tensors;
         let registered = nodes * (own + nodes * PAGE_BYTES);
         let segment_bytes = registered + nodes * state;

@@ -276,6 +276,49 @@ fn rz18_the_memory_itself_is_handed_over_across_the_loss_of_both_components() {
     eventually("no descriptor is left", || [0, 1].map(|rank| descriptors(&nodes, rank)) == before);
 }
 
+/// RZ-3: a tensor that is forty times as long as the pool, over both paths, to another node and to
+/// the node itself; either component is lost while its parts are under way.
+#[test]
+fn rz3_a_tensor_longer_than_the_pool_comes_in_parts_across_the_loss_of_components() {
+    for path in ["read", "write"] {
+        let place = Place::new();
+        let (_up, nodes) = up(&place, &format!("store_mib = 128\npath = \"{path}\"\n"));
+        let numbers: Vec<u64> = (0..5 << 20).collect();
+        let long = SealedTensor::copy_of(TensorView::of(&[5 << 20], &numbers).expect("a tensor"));
+        let long = long.expect("memory");
+        let mut sender = nodes.client(0);
+        for (step, killed) in [(1, None), (2, Some(0)), (3, Some(1))] {
+            sender.send_tensor(Rank(1), name("a", step), Some(&long), KEPT).expect("room");
+            let mut receiver = nodes.client(1);
+            let receiving = std::thread::spawn(move || {
+                let received = receiver.receive_tensor(Rank(0), name("a", step), PATIENCE);
+                (received, receiver)
+            });
+            if let Some(node) = killed {
+                let landing = || Some(nodes.client(1).status().ok()?.tensors?.received_bytes > 0);
+                eventually("parts land", || landing() == Some(true));
+                kill(&place, &nodes, node);
+            }
+            let (received, mut receiver) = receiving.join().expect("it does not panic");
+            let received = received.expect("it is sent");
+            assert_eq!(received.tensor.expect("it lives").view(), long.view());
+            assert!(receiver.release_tensor(received.number).expect("an answer"));
+            eventually("its source drops it", || kept(&nodes, 0).is_empty());
+        }
+        // To the node itself; and one that the receiver's store cannot hold beside what is there.
+        sender.send_tensor(Rank(0), name("own", 1), Some(&long), KEPT).expect("room");
+        let own = sender.receive_tensor(Rank(0), name("own", 1), PATIENCE).expect("it is sent");
+        assert_eq!(own.tensor.expect("it lives").view(), long.view());
+        for step in [4, 5] {
+            sender.send_tensor(Rank(0), name("own", step), Some(&long), KEPT).expect("room");
+        }
+        let own = sender.receive_tensor(Rank(0), name("own", 4), PATIENCE);
+        // The receive itself has room for what comes whole.
+        let bytes = (3 * 40 + 1) << 20;
+        assert_eq!(refused(own), TensorRefused::StoreFull { bytes, limit: 128 << 20 });
+    }
+}
+
 #[test]
 fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
     let place = Place::new();

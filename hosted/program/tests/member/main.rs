@@ -82,10 +82,12 @@ impl Run {
         std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         let file = place.join("c.toml");
         let groups = u8::from(role == "shared" || role == "together");
+        let (role, path) = role.split_once('.').unwrap_or((role, "hand_over"));
         let pool_mib = u8::from(role == "tensors");
         let pair = "[[groups]]\nname = \"pair\"\nmembers = [1, 0]\n";
         let pair = if groups == 1 { pair } else { "" };
-        let text = format!("nodes = 2\ngroup.count = {groups}\nrendezvous.pool_mib = {pool_mib}\n");
+        let tensors = format!("rendezvous.pool_mib = {pool_mib}\nrendezvous.path = \"{path}\"\n");
+        let text = format!("nodes = 2\ngroup.count = {groups}\n{tensors}");
         let tasks = if role == "tasks" { tasks::TASKS } else { "" };
         std::fs::write(place.join("c.rl"), tasks::SCRIPT)?;
         std::fs::write(&file, format!("name = \"t\"\n{text}{pair}{tasks}"))?;
@@ -130,6 +132,8 @@ fn all() -> Outcome {
         ("m3_threads_share_a_member_whose_loop_has_its_own", "shared", "all taken"),
         ("gt10_members_enter_barriers_and_all_gathers", "together", "left two barriers"),
         ("rz12_tensors_are_sent_received_refused_and_cancelled", "tensors", "all tensors"),
+        ("rz3_tensors_are_read_and_the_long_ones_in_parts", "tensors.read", "all tensors"),
+        ("rz3_tensors_are_written_and_the_long_ones_in_parts", "tensors.write", "all tensors"),
         ("rl10_members_vote_for_the_tasks_of_their_nodes", "tasks", "has voted"),
         ("m8_a_step_that_was_announced_is_no_hang", "works", "has worked"),
         ("m7_a_put_to_a_program_that_has_finished_is_refused", "finished", "the other finishes"),

@@ -82,7 +82,8 @@ fn ends(member: &mut Member, other: Rank) -> Outcome {
     Ok(())
 }
 
-/// RZ-18: memory that is longer than all pools goes to the other member, and to this one itself.
+/// RZ-18, RZ-3: memory that is longer than all pools goes to the other member, and to this one
+/// itself.
 fn hand_over(member: &mut Member, other: Rank) -> Outcome {
     let numbers: Vec<u64> = (0..400_000).collect();
     let sealed = SealedTensor::copy_of(TensorView::of(&[400_000], &numbers)?)?;
@@ -120,10 +121,13 @@ fn ended(member: &mut Member, request: RequestId) -> Result<Received, Box<dyn st
     }
 }
 
+/// Elements of a tensor that no pool holds: a handle seals it.
+const LEN: usize = 200_000;
+
 /// Both wait until the other has the tensor: a member that finishes takes its own with it.
 fn by_handle(member: &MemberHandle, other: Rank) -> Outcome {
-    let numbers = [f64::from(member.rank().0); 50_000];
-    let offer = member.send(other, step(6), TensorView::of(&[50_000], &numbers)?, PATIENCE)?;
+    let numbers = vec![f64::from(member.rank().0); LEN];
+    let offer = member.send(other, step(6), TensorView::of(&[LEN as u64], &numbers)?, PATIENCE)?;
     let asked = member.receive(other, step(6), Expect::any(), PATIENCE)?;
     let (mut tensor, mut is_consumed): (Option<Tensor>, _) = (None, false);
     while tensor.is_none() || !is_consumed {
@@ -138,7 +142,7 @@ fn by_handle(member: &MemberHandle, other: Rank) -> Outcome {
         }
     }
     let view = tensor.ok_or("it was received")?;
-    assert_eq!(view.view().elements::<f64>(), Ok(&[f64::from(other.0); 50_000][..]));
+    assert_eq!(view.view().elements::<f64>(), Ok(&[f64::from(other.0); LEN][..]));
     let unknown = member.cancel(asked);
     assert!(matches!(unknown, Ok(()) | Err(CallError::Refused(_))), "{unknown:?}");
     Ok(())

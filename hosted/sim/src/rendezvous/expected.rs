@@ -25,4 +25,6 @@ pub(crate) const EXPECTED: &[Expected] = &[
     missed("rendezvous/V14-step-revived", &["bound"], "a step that ends"),
     found("rendezvous/V15-refused-consumed", &["validity"]),
     missed("rendezvous/V16-dead-keeps-landing", &["bound"], "a dead value"),
+    found("rendezvous/V18-part-stored", &["bound"]),
+    found("rendezvous/V19-last-part-ends", &["match"]),
 ];

@@ -140,7 +140,7 @@ impl MeetingNode {
         let now = seat.now;
         self.adapter.poll(&mut seat.fabric, now);
         if run.hands_over {
-            self.hand_over(seat);
+            self.hand_over(run, seat);
         }
         self.hear(seat);
         self.release(seat);
@@ -224,7 +224,8 @@ impl MeetingNode {
             Worth { shape: Some(shape), bytes: self.bytes(len) }
         };
         let (now, place) = (seat.now, Place::whole(name.1));
-        let is_handed_over = run.hands_over && !is_dead && seat.draw(2) == 1;
+        let is_drawn = seat.draw(2) == 1 || run.script.is_some();
+        let is_handed_over = run.hands_over && !is_dead && is_drawn;
         let (fabric, token) = (&mut seat.fabric, self.serial);
         let sent = match worth.shape {
             None => self.adapter.send_dead(fabric, now, (&name.0, place)),
@@ -278,10 +279,20 @@ impl MeetingNode {
     }
 
     /// The part of the host (RZ-18): fetches what is handed over to this peer, and answers for what
-    /// this peer hands over.
-    fn hand_over(&mut self, seat: &mut Seat<'_, MeetingEvent>) {
+    /// this peer hands over. Every second value comes in parts.
+    fn hand_over(&mut self, run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) {
+        let now = seat.now;
         while let Some(HandOver { request, source, token, shape }) = self.adapter.poll_hand_over() {
             self.serial += 1;
+            if run.script.is_some() || token % 2 == 0 {
+                let bytes = vec![0; usize::try_from(shape.bytes()).expect("a short value")];
+                let asked = self.asked.iter_mut().find(|it| it.request == request);
+                let asked = asked.expect("what is to be fetched was asked for");
+                asked.fetch = Some((self.serial, Worth { shape: Some(shape), bytes }));
+                let begun = self.adapter.fetch_parts(&mut seat.fabric, now, request);
+                begun.expect("it was just polled");
+                continue;
+            }
             let parcel = Parcel {
                 kind: Kind::Want,
                 lent_by: self.admitted[source.index()],
@@ -297,6 +308,29 @@ impl MeetingNode {
         while let Some((from, message)) = seat.fabric.receive() {
             self.handle_parcel(seat, from, Parcel::decode(&message));
         }
+        while let Some(part) = self.adapter.poll_part() {
+            let asked = self.asked.iter_mut().find(|it| it.request == part.request);
+            let Some((_, worth)) = asked.and_then(|asked| asked.fetch.as_mut()) else {
+                panic!("{part:?} is of no receive");
+            };
+            let into = &mut worth.bytes[part.offset as usize..][..part.bytes as usize];
+            seat.fabric.memory().copy_out(part.at.region, part.at.offset, into);
+            self.adapter.release(part.part).expect("it was just polled");
+        }
+        while let Some(wanted) = self.adapter.poll_wanted() {
+            let (_, _, worth) = self.value_of(wanted.token).expect("a value that is lent");
+            let bytes = worth.bytes[wanted.offset as usize..][..wanted.bytes as usize].to_vec();
+            match self.adapter.lend_part(&mut seat.fabric, now, &wanted, &bytes) {
+                Ok(()) | Err(OfferError::NoSpace) => {}
+                Err(error) => panic!("{wanted:?} was refused: {error:?}"),
+            }
+        }
+    }
+
+    /// What this incarnation hands over by that token.
+    fn value_of(&self, token: u64) -> Option<&(OfferId, MeetingName, Worth)> {
+        let (id, _) = self.handed.iter().find(|(_, handed)| *handed == token)?;
+        self.sent.iter().rfind(|(sent, ..)| sent == id)
     }
 
     fn post(&mut self, seat: &mut Seat<'_, MeetingEvent>, to: Peer, parcel: Parcel) {
@@ -310,8 +344,7 @@ impl MeetingNode {
     fn handle_parcel(&mut self, seat: &mut Seat<'_, MeetingEvent>, from: Peer, parcel: Parcel) {
         if parcel.kind == Kind::Want {
             let is_mine = parcel.lent_by == self.incarnation;
-            let handed = self.handed.iter().find(|(_, token)| is_mine && *token == parcel.token);
-            let sent = handed.and_then(|(id, _)| self.sent.iter().rfind(|(sent, ..)| sent == id));
+            let sent = self.value_of(parcel.token).filter(|_| is_mine);
             let answer = match sent {
                 Some((.., worth)) => {
                     Parcel { kind: Kind::Value, bytes: worth.bytes.clone(), ..parcel }
@@ -416,7 +449,11 @@ impl MeetingNode {
         if let Some(asked) = self.asked.first() {
             return broken("liveness", format!("{asked:?} is not over"));
         }
-        let [requests, _, waiters] = self.adapter.used();
+        let [requests, offers, waiters] = self.adapter.used();
+        // A part is lent to one receive, and ends with it.
+        if usize::from(offers) > self.sent.len() {
+            return broken("bound", format!("{offers} offers for {} values", self.sent.len()));
+        }
         if waiters > 0 {
             return broken("bound", format!("{waiters} waiters have no requester"));
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   members   2: peer 0 sends, peer 1 asks; 3: two ask, each for a value of its own
-//!   paths     inline, by reads, and by writes: cold, and warm from the second value on
+//!   paths     inline, by reads, and by writes: cold, and warm from the second value on; in parts
+//!             that are read or written
 //!   cancel    before the answer is taken from the lane; then the same value is asked for again.
 //!             Or while reads or writes of it are out; then the value of another source is asked
 //!             for, into the same memory
@@ -12,7 +13,7 @@
 //! Works are handled as they end, but where they are out at a cancel. No step ends, and time passes
 //! at the end of a path alone: seeds show more.
 
-use weft_core::rendezvous::{Digest, Path, RendezvousSizes};
+use weft_core::rendezvous::{Digest, PartSizes, Path, RendezvousSizes};
 
 use super::Meetings;
 use super::Script::{self, Ask, AskAndCancel, CancelForAnother};
@@ -21,9 +22,7 @@ use crate::protocol::{Opening, Pace, Small};
 /// One configuration: how many values travel how, and what goes wrong.
 struct MeetingCase {
     name: &'static str,
-    /// The longest value that comes in its message; all have [`VALUE_LEN`] bytes.
-    inline: u16,
-    path: Path,
+    way: Way,
     orders: &'static [u32],
     script: Script,
     crashes: u32,
@@ -34,21 +33,31 @@ struct MeetingCase {
 /// Bytes of each value: two reads.
 const VALUE_LEN: u64 = 16;
 
-/// How a value travels: the longest that comes in its message, and the path of all others.
-type Way = (u16, Path);
+/// How values travel.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The longest that comes in its message; all have [`VALUE_LEN`] bytes.
+    inline: u16,
+    /// The path of all others.
+    path: Path,
+    /// Whether those come in parts.
+    in_parts: bool,
+}
 
-const INLINE: Way = (VALUE_LEN as u16, Path::Read);
-const READ: Way = (0, Path::Read);
-const WRITE: Way = (0, Path::Write);
+const READ: Way = Way { inline: 0, path: Path::Read, in_parts: false };
+const INLINE: Way = Way { inline: VALUE_LEN as u16, ..READ };
+const WRITE: Way = Way { path: Path::Write, ..READ };
+const PARTS_READ: Way = Way { in_parts: true, ..READ };
+const PARTS_WRITTEN: Way = Way { in_parts: true, ..WRITE };
 
 const fn case(
     name: &'static str,
-    (inline, path): Way,
+    way: Way,
     orders: &'static [u32],
     script: Script,
     (crashes, starts): (u32, u32),
 ) -> MeetingCase {
-    MeetingCase { name, inline, path, orders, script, crashes, starts, pace: Pace::AtOnce }
+    MeetingCase { name, way, orders, script, crashes, starts, pace: Pace::AtOnce }
 }
 
 /// The value of one source is asked for and taken back, then that of another: works of the first
@@ -71,8 +80,14 @@ const CASES: &[MeetingCase] = &[
     case("n = 2, cancel before the answer, write", WRITE, &[2, 3], AskAndCancel, (0, 0)),
     case("n = 2, either begins again, write", WRITE, &[2, 2], Ask, (1, 1)),
     case("n = 3, one value each, read", READ, &[2, 1, 1], Ask, (1, 0)),
+    case("n = 2, one value, in parts that are read", PARTS_READ, &[1, 1], Ask, (1, 0)),
+    case("n = 2, one value, in parts that are written", PARTS_WRITTEN, &[1, 1], Ask, (1, 0)),
+    case("n = 2, two values of one key, in parts", PARTS_READ, &[2, 2], Ask, (0, 0)),
+    case("n = 2, cancel before the answer, in parts", PARTS_READ, &[2, 3], AskAndCancel, (0, 0)),
+    case("n = 2, either begins again, in parts", PARTS_READ, &[2, 2], Ask, (1, 1)),
     cancel("n = 3, cancel while reads are out, then ask another", READ),
     cancel("n = 3, cancel while writes are out, then ask another", WRITE),
+    cancel("n = 3, cancel while parts are out, then ask another", PARTS_READ),
 ];
 
 /// All of them.
@@ -82,21 +97,29 @@ pub(super) fn all() -> Vec<Small<Meetings>> {
 
 impl MeetingCase {
     fn small(&self) -> Small<Meetings> {
+        let peers = self.orders.len() as u16;
+        // Two parts of a value are under way at once.
+        let parts = match self.way.in_parts {
+            true => PartSizes { len: VALUE_LEN as u32 / 2, places: 2, slots: 2 * peers },
+            false => PartSizes::NONE,
+        };
         let sizes = RendezvousSizes {
-            peers: self.orders.len() as u16,
+            peers,
             slots: 4,
             leaf_len: 64,
             offer_leaves: 2,
             landing_leaves: 2,
-            inline: self.inline,
+            inline: self.way.inline,
             piece_len: 8,
             digest: Digest::Off,
-            path: self.path,
+            path: self.way.path,
+            parts,
             lane_slots: 2,
         };
         // Longer than any path: a receive times out when nothing else can happen.
         let protocol = Meetings::new(sizes, (1, VALUE_LEN, 1_000_000));
-        let protocol = Meetings { script: Some(self.script), ..protocol };
+        let hands_over = self.way.in_parts;
+        let protocol = Meetings { hands_over, script: Some(self.script), ..protocol };
         let small = Small::of(self.name, protocol, self.orders.to_vec());
         let opening = if self.orders.len() > 2 { Opening::Passed } else { Opening::Explored };
         let (crashes, starts) = (self.crashes, self.starts);

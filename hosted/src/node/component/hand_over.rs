@@ -20,7 +20,7 @@ use super::{Component, TensorError};
 use crate::node::NodeError;
 use crate::node::control::TensorRefused;
 use crate::node::link::{FromComponent, OWN_NUMBERS, Ticket};
-use crate::shm::SealedBytes;
+use crate::shm::{SealedBytes, SealedDraft};
 use crate::tensor::SealedTensor;
 
 /// The most tensors that are being handed over, or were and are not taken: each has a descriptor.
@@ -28,12 +28,15 @@ const FETCHES_MAX: usize = 16;
 
 /// A tensor that is being fetched, or is here.
 #[derive(Debug)]
-struct Fetch {
-    number: u64,
-    request: RequestId,
-    shape: Shape,
-    memory: Option<OwnedFd>,
-    refused: Option<TensorRefused>,
+pub(super) struct Fetch {
+    pub(super) number: u64,
+    pub(super) request: RequestId,
+    pub(super) shape: Shape,
+    /// What its parts are copied into, and how many bytes of them.
+    pub(super) draft: Option<SealedDraft>,
+    pub(super) written: u64,
+    pub(super) memory: Option<OwnedFd>,
+    pub(super) refused: Option<TensorRefused>,
 }
 
 /// All of them, and what the program hands over itself.
@@ -53,6 +56,22 @@ struct Lent {
 }
 
 impl Fetches {
+    /// The number of the next tensor that is fetched or handed over.
+    const fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// The one that is open and is such.
+    pub(super) fn find(&mut self, is_it: impl Fn(&Fetch) -> bool) -> Option<&mut Fetch> {
+        self.open.iter_mut().find(|it| is_it(it))
+    }
+
+    /// Drops what has come of one.
+    pub(super) fn forget(&mut self, number: u64) {
+        self.open.retain(|it| it.number != number);
+    }
+
     /// The shape of what was handed over for a receive.
     pub(super) fn shape(&self, request: RequestId) -> Option<Shape> {
         let handed = self.open.iter().find(|it| it.request == request && it.memory.is_some());
@@ -82,7 +101,7 @@ impl Fetches {
 
 impl Component {
     /// Sends a tensor of the program: its memory itself, if its receiver can have it so. It is
-    /// copied otherwise.
+    /// copied otherwise, part by part if it is longer than a piece of the pool.
     pub(crate) fn send_sealed(
         &mut self,
         to: Rank,
@@ -91,6 +110,11 @@ impl Component {
     ) -> Result<OfferId, TensorError> {
         let view = tensor.view();
         let bytes = view.bytes();
+        if !self.cluster.hands_over() && bytes.len() > self.cluster.rendezvous.tensor_len() {
+            let copied = tensor.try_clone().map_err(|_| TensorError::NoSpace)?;
+            let number = OWN_NUMBERS | self.fetches.next_number();
+            return self.send_in_parts(to, name, (number, copied));
+        }
         if !self.cluster.hands_over() || bytes.len() <= INLINE_LEN_MAX {
             return self.send_tensor(to, name, Some((view.shape(), bytes)));
         }
@@ -98,8 +122,7 @@ impl Component {
         if !self.has_link_room() {
             return Err(TensorError::NoSpace);
         }
-        self.fetches.count += 1;
-        let number = OWN_NUMBERS | self.fetches.count;
+        let number = OWN_NUMBERS | self.fetches.next_number();
         let word = FromComponent::KeepTensor { number, to: to.0 };
         self.tell_with(&word, &[tensor.as_fd()]).map_err(|_| TensorError::NoSpace)?;
         let sent = self.hand_over_tensor(to, name, (view.shape(), number));
@@ -110,13 +133,27 @@ impl Component {
         sent
     }
 
+    /// Sends a tensor of which its receiver fetches one part after the other, as `number`.
+    pub(super) fn send_in_parts(
+        &mut self,
+        to: Rank,
+        name: (&str, i64),
+        (number, tensor): (u64, SealedTensor),
+    ) -> Result<OfferId, TensorError> {
+        let offer = self.hand_over_tensor(to, name, (tensor.view().shape(), number))?;
+        self.parts.keep((offer, number), name.1, tensor);
+        Ok(offer)
+    }
+
     /// The receiver of an offer has it.
     pub(super) fn note_consumed(&mut self, offer: OfferId) {
+        self.parts.note_consumed(offer);
         self.drop_lent(|it| it.offer == offer);
     }
 
     /// A step is over, and with it what is handed over in it.
     pub(super) fn note_step_over(&mut self, step: i64) {
+        self.parts.note_step_over(step);
         self.drop_lent(|it| it.step == step);
     }
 
@@ -132,7 +169,7 @@ impl Component {
 
     /// Asks the supervisor for what is handed over; whether there was any.
     pub(super) fn step_hand_over(&mut self) -> Result<bool, NodeError> {
-        let mut asked = false;
+        let mut asked = self.step_parts();
         while self.fetches.open.len() < FETCHES_MAX {
             let next = self.endpoint.rendezvous().and_then(|(adapter, _)| adapter.poll_hand_over());
             let Some(hand_over) = next else { break };
@@ -147,11 +184,17 @@ impl Component {
         let own = (source == self.endpoint.me()).then_some(self.identity.incarnation);
         let lent_by = own.or_else(|| self.membership.incarnation_of(source));
         let Incarnation(lent_by) = lent_by.unwrap_or_default();
-        self.fetches.count += 1;
-        let number = self.fetches.count;
-        self.fetches.open.push(Fetch { number, request, shape, memory: None, refused: None });
+        let number = self.fetches.next_number();
+        let (draft, memory, refused) = (None, None, None);
+        let fetch = Fetch { number, request, shape, draft, written: 0, memory, refused };
+        self.fetches.open.push(fetch);
         let ticket: Option<Ticket> = self.tensor_clients.ticket_of(request);
         let (peer, bytes) = (source.0, shape.bytes());
+        // What a program receives has no room in the store.
+        if !self.cluster.hands_over() && ticket.is_none() {
+            self.begin_parts(number);
+            return Ok(());
+        }
         let word = FromComponent::FetchTensor {
             fetch: number,
             ticket,
@@ -163,17 +206,18 @@ impl Component {
         self.tell(&word)
     }
 
-    /// The supervisor has what was fetched, or cannot have it.
+    /// The supervisor has what was fetched, or room for what comes in parts, or neither.
     pub(super) fn handle_handed_over(
         &mut self,
         number: u64,
         refused: Option<TensorRefused>,
         mut fds: Vec<OwnedFd>,
     ) {
+        if refused.is_none() && !self.cluster.hands_over() {
+            return self.begin_parts(number);
+        }
         // What is not open has ended: its memory is the source's alone again.
-        let Some(fetch) = self.fetches.open.iter_mut().find(|it| it.number == number) else {
-            return;
-        };
+        let Some(fetch) = self.fetches.find(|it| it.number == number) else { return };
         let checked = fds.pop().map(|fd| {
             let checked = SealedBytes::check(fd.as_fd(), fetch.shape.bytes());
             checked.map(|()| fd).map_err(|error| TensorRefused::NotSealed(error.to_string()))
@@ -188,7 +232,7 @@ impl Component {
             && adapter.handle_handed_over(request, is_there).is_err()
         {
             // It has ended meanwhile, and its event is not taken yet.
-            self.fetches.open.retain(|it| it.number != number);
+            self.fetches.forget(number);
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn begin(endpoint: &mut NodeEndpoint, plan: &Plan) {
 }
 
 impl Component {
-    fn with_tensors<T>(
+    pub(super) fn with_tensors<T>(
         &mut self,
         act: impl FnOnce(&mut NodeRendezvous, &mut EndpointFabric) -> T,
     ) -> Result<T, TensorError> {

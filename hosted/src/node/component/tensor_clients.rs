@@ -51,6 +51,14 @@ enum Value {
     HandedOver(Shape),
 }
 
+/// A tensor that waits for its receiver.
+#[derive(Debug)]
+struct Offered {
+    offer: OfferId,
+    number: u64,
+    step: i64,
+}
+
 /// A receive for a client.
 #[derive(Debug)]
 struct Receiving {
@@ -66,7 +74,7 @@ struct Receiving {
 #[derive(Debug, Default)]
 pub(super) struct TensorClients {
     line: VecDeque<Sending>,
-    offers: Vec<(OfferId, u64)>,
+    offers: Vec<Offered>,
     receives: Vec<Receiving>,
 }
 
@@ -115,6 +123,7 @@ impl Component {
                 self.ask_for(ticket, key, deadline_ns).map(|()| None)
             }
             TensorWant::EndStep { step, is_aborted } => {
+                self.tensor_clients.offers.retain(|it| it.step != step);
                 let ended = self.end_step(step, is_aborted);
                 ended.map(|()| Some(Outcome::Tensor(TensorOutcome::Ended)))
             }
@@ -176,9 +185,10 @@ impl Component {
                     self.end_receive(request, outcome)?;
                 }
                 Some(RendezvousEvent::Consumed { offer }) => {
+                    self.note_consumed(offer);
                     let offers = &mut self.tensor_clients.offers;
-                    let Some(at) = offers.iter().position(|(it, _)| *it == offer) else { continue };
-                    let (_, number) = offers.swap_remove(at);
+                    let Some(at) = offers.iter().position(|it| it.offer == offer) else { continue };
+                    let Offered { number, .. } = offers.swap_remove(at);
                     self.tell(&FromComponent::Tensor { number, news: TensorNews::Consumed })?;
                 }
                 Some(RendezvousEvent::Returned { .. }) | None => {}
@@ -202,9 +212,14 @@ impl Component {
             let key = &sending.key;
             let (to, name) = (Rank(key.to), (key.edge.as_str(), key.step));
             // Those of one name are received in the order in which they were sent.
+            let longest = self.cluster.rendezvous.tensor_len() as u64;
             let sent = match (waiting.iter().any(|it| it.key == *key), &sending.value) {
                 (true, _) => Err(TensorError::NoSpace),
                 (false, Value::Dead) => self.send_tensor(to, name, None),
+                (false, Value::Copied(tensor)) if tensor.view().shape().bytes() > longest => {
+                    let copied = tensor.try_clone().map_err(|_| TensorError::NoSpace);
+                    copied.and_then(|it| self.send_in_parts(to, name, (sending.number, it)))
+                }
                 (false, Value::Copied(tensor)) => {
                     let view = tensor.view();
                     self.send_tensor(to, name, Some((view.shape(), view.bytes())))
@@ -215,7 +230,8 @@ impl Component {
             };
             let news = match sent {
                 Ok(offer) => {
-                    self.tensor_clients.offers.push((offer, sending.number));
+                    let (number, step) = (sending.number, sending.key.step);
+                    self.tensor_clients.offers.push(Offered { offer, number, step });
                     TensorNews::Sent
                 }
                 Err(TensorError::NoSpace | TensorError::Full { .. })
@@ -294,7 +310,7 @@ impl Component {
             },
             Received::Corrupt => TensorRefused::Corrupt,
             Received::TooLarge | Received::Mismatch(_) => {
-                TensorRefused::TooLong { limit: self.cluster.rendezvous.tensor_len() as u64 }
+                TensorRefused::TooLong { limit: self.cluster.longest_tensor() }
             }
             Received::StepOver => TensorRefused::StepOver,
             Received::NoSpace => TensorRefused::NoWaiter,

@@ -180,7 +180,8 @@ impl Supervisor {
         }
     }
 
-    /// The component fetches what `peer` hands over (RZ-18), for a client or for the program.
+    /// The component fetches what `peer` hands over (RZ-18), for a client or for the program; or in
+    /// parts, for a client that has room for it.
     pub(super) fn fetch_tensor(
         &mut self,
         peer: Peer,
@@ -189,6 +190,7 @@ impl Supervisor {
     ) {
         match ticket.map_or(Ok(()), |ticket| self.tensors.reserve(ticket, bytes)) {
             Err(why) => self.tell_handed_over(which, Err(why)),
+            Ok(()) if !self.cluster.hands_over() => self.tell_handed_over(which, Ok(None)),
             Ok(()) if peer.0 == self.rank => self.hand_tensor(peer, which),
             Ok(()) => self.bootstrap.want_tensor(peer, which),
         }
@@ -224,16 +226,21 @@ impl Supervisor {
 
     /// What the component wanted, if it is kept.
     pub(super) fn handle_handed_tensor(&mut self, which: HandOver, memory: Option<OwnedFd>) {
-        self.tell_handed_over(which, memory.ok_or(TensorRefused::PeerGone));
+        self.tell_handed_over(which, memory.map(Some).ok_or(TensorRefused::PeerGone));
     }
 
-    fn tell_handed_over(&mut self, which: HandOver, memory: Result<OwnedFd, TensorRefused>) {
+    fn tell_handed_over(
+        &mut self,
+        which: HandOver,
+        memory: Result<Option<OwnedFd>, TensorRefused>,
+    ) {
         let (incarnation, fetch) = which.fetched_by;
         let is_present = self.component.as_ref().is_some_and(|it| it.incarnation.0 == incarnation);
         if is_present {
             let word = |refused| ToComponent::HandedOver { fetch, refused };
             match memory {
-                Ok(memory) => self.tell(&word(None), &[memory.as_fd()]),
+                Ok(Some(memory)) => self.tell(&word(None), &[memory.as_fd()]),
+                Ok(None) => self.tell(&word(None), &[]),
                 Err(why) => self.tell(&word(Some(why)), &[]),
             }
         }

@@ -194,8 +194,7 @@ fn check_lengths(
             let cause = format!(
                 "{edge:?} has {bytes} bytes, and the longest tensor of this cluster {longest}"
             );
-            let cure = "split it, or raise rendezvous.pool_mib, or rendezvous.store_mib where all \
-                        nodes are on one host";
+            let cure = "split it, or raise rendezvous.store_mib";
             return Err(Failure::of(Code::MessageTooLong, cause, cure));
         }
     }
