@@ -179,7 +179,8 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
 }
 
 /// The sizes of the rendezvous of `cluster`, if it has one.
-fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
+#[must_use]
+pub fn rendezvous_sizes(cluster: &Cluster) -> Option<rendezvous::RendezvousSizes> {
     // Below 4 GiB: checked with the file.
     let pool = u32::try_from(cluster.rendezvous.pool_mib << 20).unwrap_or(u32::MAX);
     let leaf_len = pool.div_ceil(rendezvous::LEAVES_MAX).max(LEAF_LEN_MIN).next_power_of_two();

@@ -14,6 +14,8 @@
 //! | `mailbox` | half of a ping-pong of messages, mailbox to mailbox | the same two operations, bare |
 //! | `broadcast` | among three threads, call to last delivery | a write and a read; beside it its own operations, bare, among the same threads |
 //! | `tree` | among the same three, a message of 1 MiB along the tree of their group, as a rate: call to last delivery, in place | `ib_read_bw`, one reader |
+//! | `tensor_read` | a tensor of 1 MiB, named, sent and read in place, as a rate: call to the end of its receive | `ib_read_bw` |
+//! | `tensor_write` | the same, written by its sender | `ib_write_bw` |
 //! | `fence` | an incarnation fenced, from the call to its return | |
 //! | `revoke` | one right granted and taken back, in both ways that verbs have | |
 //!

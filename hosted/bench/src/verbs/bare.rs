@@ -75,7 +75,7 @@ impl Pair {
                     mail.await_message(vigil, bytes, number)?;
                     Ok(2)
                 }
-                What::Broadcast | What::Tree => {
+                What::Broadcast | What::Tree | What::TensorRead | What::TensorWrite => {
                     Err(VerbsBenchError::OutOfStep("a broadcast of two"))
                 }
             },
@@ -100,7 +100,7 @@ impl Pair {
                     end.vigil.tick();
                     end.write(bytes, number)
                 }),
-                What::Broadcast | What::Tree => {
+                What::Broadcast | What::Tree | What::TensorRead | What::TensorWrite => {
                     Err(VerbsBenchError::OutOfStep("a broadcast of two"))
                 }
                 // The device answers.

@@ -12,10 +12,13 @@
 //! a time. All three look without sleeping and let others run in between, on the same two
 //! processors. Where there are fewer processors than three both courses wait for them, in the same
 //! way; what the second is not held up by is the protocol.
+//!
+//! Two of them exchange tensors by name, in the same way: one follows, and the third has no part.
 
 mod bare;
 mod board;
 mod member;
+mod tensor;
 mod tree;
 
 use std::ops::Range;
@@ -29,6 +32,7 @@ use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 use self::bare::Bare;
 use self::board::Board;
 use self::member::Member;
+use self::tensor::TensorMember;
 use self::tree::TreeMember;
 use super::end::{INCARNATION, Vigil};
 use super::error::VerbsBenchError;
@@ -36,6 +40,7 @@ use super::pins::Pins;
 use super::word::PATIENCE;
 use crate::figure::Samples;
 use weft::clock::now_ns;
+use weft::cluster::TensorPath;
 
 const ORIGIN: Peer = Peer(0);
 const PEERS: [Peer; 3] = [ORIGIN, Peer(1), Peer(2)];
@@ -50,8 +55,10 @@ pub(super) struct Circle {
     members: Vec<Member>,
     bares: Vec<Bare>,
     trees: Vec<TreeMember>,
+    readers: Vec<TensorMember>,
+    writers: Vec<TensorMember>,
     /// The number of the next message, of each course.
-    next: [u64; 3],
+    next: [u64; 5],
 }
 
 /// One of the three in one of the courses.
@@ -91,8 +98,9 @@ fn connect<T>(
     fabric: impl Fn(&mut T) -> &mut VerbsFabric<Heap>,
 ) -> Result<(), VerbsBenchError> {
     let mut ends = Vec::new();
-    for from in PEERS {
-        for to in others(from) {
+    let count = parties.len();
+    for from in PEERS.into_iter().take(count) {
+        for to in others(from).filter(|to| to.index() < count) {
             let end = fabric(&mut parties[from.index()]).prepare(to, INCARNATION)?.to_bytes();
             ends.push((from, to, end));
         }
@@ -122,7 +130,10 @@ impl Circle {
     pub(super) fn new(choice: &DeviceChoice) -> Result<Self, VerbsBenchError> {
         let (members, bares, trees) =
             (member::all(choice)?, bare::all(choice)?, tree::all(choice)?);
-        Ok(Self { members, bares, trees, next: [1; 3] })
+        let [readers, writers] =
+            [TensorPath::Read, TensorPath::Write].map(|path| tensor::both(choice, path));
+        let (readers, writers) = (readers?, writers?);
+        Ok(Self { members, bares, trees, readers, writers, next: [1; 5] })
     }
 
     /// Broadcasts `iterations` messages, one at a time; the samples are nanoseconds from the call
@@ -160,6 +171,19 @@ impl Circle {
         let numbers = take_numbers(&mut self.next[2], iterations);
         pins.over_both(|| course(&mut self.trees, bytes, numbers))?
     }
+
+    /// Sends `iterations` tensors to one member, which reads them or has them written, one at a
+    /// time; the samples are nanoseconds from the call to the end of the receive.
+    pub(super) fn run_tensor(
+        &mut self,
+        is_written: bool,
+        (bytes, iterations): (u32, u32),
+        pins: &Pins,
+    ) -> Result<Samples, VerbsBenchError> {
+        let numbers = take_numbers(&mut self.next[3 + usize::from(is_written)], iterations);
+        let pair = if is_written { &mut self.writers } else { &mut self.readers };
+        pins.over_both(|| course(pair, bytes, numbers))?
+    }
 }
 
 /// The first party sends the messages with these numbers, one at a time; the others take part in
@@ -169,7 +193,7 @@ fn course<P: Party>(
     bytes: u32,
     numbers: Range<u64>,
 ) -> Result<Samples, VerbsBenchError> {
-    let board = Board::default();
+    let board = Board::new(parties.len().saturating_sub(1));
     let Some((origin, others)) = parties.split_first_mut() else {
         return Err(VerbsBenchError::OutOfStep("no member takes part"));
     };

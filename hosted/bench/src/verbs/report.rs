@@ -236,6 +236,7 @@ mod tests {
         };
         assert!(row(What::Bandwidth, 90.0) && !row(What::Bandwidth, 89.0));
         assert!(row(What::Tree, 70.0) && !row(What::Tree, 69.0));
+        assert!(row(What::TensorRead, 85.0) && !row(What::TensorWrite, 84.0));
         assert!(row(What::Read, 115.0) && !row(What::Read, 116.0));
         assert!(row(What::Mailbox, 120.0) && !row(What::Mailbox, 121.0));
         assert!(row(What::Broadcast, 130.0) && !row(What::Broadcast, 131.0));

@@ -49,6 +49,10 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
             let samples = match subject.what {
                 What::Broadcast => circle.run(subject.bytes, iterations, &pins)?,
                 What::Tree => circle.run_tree(subject.bytes, iterations, &pins)?,
+                What::TensorRead | What::TensorWrite => {
+                    let is_written = subject.what == What::TensorWrite;
+                    circle.run_tensor(is_written, (subject.bytes, iterations), &pins)?
+                }
                 What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Mailbox => {
                     companions.run(Turn::Subject(*subject), iterations)?
                 }
@@ -68,9 +72,13 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
                     let (write, read) = (alone(What::Write)?, alone(What::Read)?);
                     Round { best: write.best + read.best, typical: write.typical + read.typical }
                 }
-                What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Tree => {
-                    rival(*subject, iterations, &device, &pins, &mut astray)?
-                }
+                What::Write
+                | What::Read
+                | What::FetchAdd
+                | What::Bandwidth
+                | What::Tree
+                | What::TensorRead
+                | What::TensorWrite => rival(*subject, iterations, &device, &pins, &mut astray)?,
             });
             on_turn();
         }

@@ -20,6 +20,10 @@ pub enum What {
     Broadcast,
     /// Bytes a second of a message to a group of three, from the call to the last delivery.
     Tree,
+    /// Bytes a second of a tensor that its receiver reads, from the call to the end of the receive.
+    TensorRead,
+    /// The same of one that its sender writes.
+    TensorWrite,
 }
 
 /// One row of the table.
@@ -41,6 +45,8 @@ const MAILBOX_RATIO: f64 = 1.20;
 const BROADCAST_RATIO: f64 = 1.30;
 /// At least this share of the rate at which one reader reads.
 const TREE_RATIO: f64 = 0.70;
+/// At least this share of the rate at which one process reads or writes.
+const TENSOR_RATIO: f64 = 0.85;
 
 impl Subject {
     /// The longest operation.
@@ -49,11 +55,11 @@ impl Subject {
     /// The longest broadcast.
     pub(super) const MESSAGE_MAX: usize = 4096;
 
-    /// The message to a group.
-    pub(super) const TREE_BYTES: u32 = 1 << 20;
+    /// The message to a group, and a tensor.
+    pub(super) const LONG_BYTES: u32 = 1 << 20;
 
     /// All that is measured.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::of(What::Write, 8),
         Self::of(What::Write, 64),
         Self::of(What::Write, 512),
@@ -67,7 +73,9 @@ impl Subject {
         Self::of(What::Mailbox, 8),
         Self::of(What::Broadcast, 8),
         Self::of(What::Broadcast, Self::MESSAGE_MAX as u32),
-        Self::of(What::Tree, Self::TREE_BYTES),
+        Self::of(What::Tree, Self::LONG_BYTES),
+        Self::of(What::TensorRead, Self::LONG_BYTES),
+        Self::of(What::TensorWrite, Self::LONG_BYTES),
     ];
 
     const fn of(what: What, bytes: u32) -> Self {
@@ -81,10 +89,10 @@ impl Subject {
             What::Write => "ib_write_lat",
             What::Read => "ib_read_lat",
             What::FetchAdd => "ib_atomic_lat",
-            What::Bandwidth => "ib_write_bw",
+            What::Bandwidth | What::TensorWrite => "ib_write_bw",
             What::Mailbox => "add + write",
             What::Broadcast => "write + read",
-            What::Tree => "ib_read_bw",
+            What::Tree | What::TensorRead => "ib_read_bw",
         }
     }
 
@@ -97,6 +105,7 @@ impl Subject {
             What::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
             What::Broadcast => (BROADCAST_RATIO, ratio <= BROADCAST_RATIO),
             What::Tree => (TREE_RATIO, ratio >= TREE_RATIO),
+            What::TensorRead | What::TensorWrite => (TENSOR_RATIO, ratio >= TENSOR_RATIO),
         }
     }
 
@@ -111,7 +120,9 @@ impl Subject {
             | What::FetchAdd
             | What::Mailbox
             | What::Broadcast
-            | What::Tree => (iterations / (1 + self.bytes / 8192)).max(20),
+            | What::Tree
+            | What::TensorRead
+            | What::TensorWrite => (iterations / (1 + self.bytes / 8192)).max(20),
             What::Bandwidth => iterations,
         }
     }
@@ -121,7 +132,7 @@ impl What {
     /// Whether its figures are MiB a second, of which more is better; else latencies.
     #[must_use]
     pub const fn is_rate(self) -> bool {
-        matches!(self, Self::Bandwidth | Self::Tree)
+        matches!(self, Self::Bandwidth | Self::Tree | Self::TensorRead | Self::TensorWrite)
     }
 }
 
@@ -135,6 +146,8 @@ impl std::fmt::Display for What {
             Self::Mailbox => "mailbox",
             Self::Broadcast => "broadcast",
             Self::Tree => "tree",
+            Self::TensorRead => "tensor_read",
+            Self::TensorWrite => "tensor_write",
         })
     }
 }

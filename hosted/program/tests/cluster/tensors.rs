@@ -92,6 +92,36 @@ fn rz20_files_of_python_arrive_byte_for_byte_in_either_order() {
     nodes.assert_unharmed();
 }
 
+/// RZ-20, RZ-3: many more tensors than a node keeps at once, and one that is longer than the pool.
+#[test]
+fn rz20_a_file_of_a_thousand_tensors_arrives_while_it_is_sent() {
+    const COUNT: usize = 1000;
+    const LONG: usize = 5 << 20;
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "path = \"read\"\n");
+    let entry = |at: usize, len: usize| {
+        let begin = 4 * at;
+        format!(
+            "\"t{at}\":{{\"dtype\":\"U8\",\"shape\":[{len}],\"data_offsets\":[{begin},{}]}}",
+            begin + len
+        )
+    };
+    let entries = (0..COUNT).map(|at| entry(at, 4)).chain([entry(COUNT, LONG)]);
+    let header = format!("{{{}}}", entries.collect::<Vec<_>>().join(","));
+    let data: Vec<u8> = (0..4 * COUNT + LONG).map(|at| (at / 4 % 251) as u8).collect();
+    let len = (header.len() as u64).to_le_bytes();
+    let file = place.file("many.safetensors", [&len, header.as_bytes(), &data].concat());
+    let out = place.path_of("out.safetensors");
+    let line = "recv --node 1 --from 0 --step 1 --all --name t --json --timeout 60 --output";
+    let receiver = place.start(&format!("{line} {out}"), "");
+    let line = "--from 0 --to 1 --step 1 --timeout 60 --name t --json";
+    let sent = place.weft(&format!("send {file} {line}")).object();
+    assert_eq!(sent["sent"].as_array().map(Vec::len), Some(COUNT + 2));
+    assert_eq!(receiver.wait().object()["tensors"], COUNT + 1);
+    assert_eq!(bytes(&out), bytes(&file));
+    nodes.assert_unharmed();
+}
+
 /// Kills a component, and waits until the next one is a member.
 fn kill(place: &Place, nodes: &Nodes, node: u16) {
     place.weft(&format!("inject kill {node} --name t")).done();

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::PEERS;
 
-/// One for each course; every member but the origin has a place.
-#[derive(Debug, Default)]
+/// One for each course; every member that follows has a place.
+#[derive(Debug)]
 pub(super) struct Board {
+    followers: usize,
     shown: [Shown; PEERS.len() - 1],
     is_over: AtomicBool,
 }
@@ -20,6 +21,10 @@ struct Shown {
 }
 
 impl Board {
+    pub(super) fn new(followers: usize) -> Self {
+        Self { followers, shown: Default::default(), is_over: AtomicBool::new(false) }
+    }
+
     /// The member at `place` was done with message `number` at `at_ns`.
     pub(super) fn show(&self, place: usize, number: u64, at_ns: u64) {
         self.shown[place].at_ns.store(at_ns, Ordering::Relaxed);
@@ -28,8 +33,9 @@ impl Board {
 
     /// When the last one was done with message `number`, once all are.
     pub(super) fn done_by_all(&self, number: u64) -> Option<u64> {
-        let all = self.shown.iter().all(|shown| shown.number.load(Ordering::Acquire) >= number);
-        let times = self.shown.iter().map(|shown| shown.at_ns.load(Ordering::Relaxed));
+        let shown = &self.shown[..self.followers];
+        let all = shown.iter().all(|shown| shown.number.load(Ordering::Acquire) >= number);
+        let times = shown.iter().map(|shown| shown.at_ns.load(Ordering::Relaxed));
         times.max().filter(|_| all)
     }
 
@@ -49,7 +55,10 @@ mod tests {
 
     #[test]
     fn a_message_is_done_with_when_the_last_one_is() {
-        let board = Board::default();
+        let board = Board::new(1);
+        board.show(0, 7, 90);
+        assert_eq!(board.done_by_all(7), Some(90));
+        let board = Board::new(2);
         board.show(0, 7, 90);
         assert_eq!(board.done_by_all(7), None);
         board.show(1, 7, 80);

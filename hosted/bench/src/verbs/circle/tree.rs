@@ -48,7 +48,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<TreeMember>, VerbsBenchEr
         opened.map_err(|_| VerbsBenchError::OutOfStep("the group does not open"))?;
         let begun = endpoint.begin_groups(groups);
         debug_assert!(begun.is_ok(), "no peer is admitted yet");
-        let payload = vec![0x5A; Subject::TREE_BYTES as usize];
+        let payload = vec![0x5A; Subject::LONG_BYTES as usize];
         members.push(TreeMember {
             endpoint,
             payload,
