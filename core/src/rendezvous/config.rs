@@ -52,7 +52,7 @@ pub enum Path {
 /// after the other, each a rendezvous of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PartSizes {
-    /// Bytes of a part, the last of a value excepted: up to the pool of landings.
+    /// Bytes of a part, the last of a value excepted: a multiple of 8, up to the pool of landings.
     pub len: u32,
     /// Parts that a source lends at once, to all peers: up to [`PLACES_MAX`]. They have places of
     /// their own behind the pool of offers, so that no value that waits keeps a part out.
@@ -117,8 +117,8 @@ pub struct RendezvousConfig(RendezvousSizes);
 pub enum RendezvousConfigError {
     /// Slots must be from the number of peers to [`SLOTS_MAX`].
     Slots(u16),
-    /// Parts must have places, a slot for each place and for each peer, and no more bytes than the
-    /// landings; offers and places must be shorter than 4 GiB.
+    /// Parts must have places, a slot for each place and for each peer, and a multiple of 8 bytes,
+    /// no more than the landings; offers and places must be shorter than 4 GiB.
     Parts(PartSizes),
     /// A leaf must be a power of two of bytes from 64 on.
     LeafLen(u32),
@@ -139,8 +139,8 @@ impl fmt::Display for RendezvousConfigError {
             Self::Parts(PartSizes { len, places, slots }) => write!(
                 f,
                 "parts of {len} bytes, {places} places and {slots} slots; want 1 to {PLACES_MAX} \
-                 places, a slot for each and for each peer, no more bytes than the landings, and \
-                 less than 4 GiB for offers and places"
+                 places, a slot for each and for each peer, a multiple of 8 bytes, no more than \
+                 the landings, and less than 4 GiB for offers and places"
             ),
             Self::LeafLen(n) => write!(f, "leaves of {n} bytes; want a power of two from 64 on"),
             Self::Leaves(n) => {
@@ -181,6 +181,7 @@ impl RendezvousConfig {
         let offers = u64::from(sizes.offer_leaves) * u64::from(sizes.leaf_len)
             + u64::from(places) * u64::from(len);
         let is_part = (1..=sizes.landing_leaves * sizes.leaf_len).contains(&len)
+            && len.is_multiple_of(8)
             && (1..=PLACES_MAX).contains(&places)
             && slots >= sizes.peers.max(places.into())
             && offers <= u64::from(u32::MAX);

@@ -85,7 +85,8 @@ impl Rendezvous {
         let pool = self.pool_mib << 20;
         let left = (u32::MAX as usize).saturating_sub(pool);
         let most = Self::PART_LEN_MAX.min(left / Self::PART_PLACES);
-        most.min(pool / (4 * Self::PART_PLACES))
+        // In whole pages, as a pool is.
+        most.min(pool / (4 * Self::PART_PLACES)) / 4096 * 4096
     }
 
     /// Bytes of the places for parts.

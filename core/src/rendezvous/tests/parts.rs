@@ -203,6 +203,7 @@ fn sizes_of_parts_are_checked() {
     let parts = in_parts(Path::Read).parts;
     for wrong in [
         PartSizes { len: 0, ..parts },
+        PartSizes { len: 60, ..parts },
         PartSizes { len: 64 * 64 + 1, ..parts },
         PartSizes { places: 0, ..parts },
         PartSizes { places: PLACES_MAX + 1, slots: 99, ..parts },
