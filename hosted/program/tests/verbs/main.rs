@@ -7,6 +7,7 @@
 //!   group      files along trees, barriers, and a node that returns
 //!   hosts      `weft node` as on several hosts: a runtime directory each, met over TCP
 //!   member     `weft run`: a program is the member
+//!   tensors    files of tensors, read and written
 //!      │
 //!   device     which devices there are to use
 //!   place      one test's own runtime directory, and every process that was started in it
@@ -27,6 +28,7 @@ mod place;
 #[expect(dead_code, reason = "as above")]
 #[path = "../cluster/said.rs"]
 mod said;
+mod tensors;
 
 use std::time::Duration;
 
