@@ -205,8 +205,8 @@ pub(super) fn fmt_refused(
         TensorRefused::NotSent => f.write_str("the tensor was not sent in time"),
         TensorRefused::NotReceived { number } => write!(
             f,
-            "node {rank} keeps the tensor as number {number}, and its receiver has not asked for \
-             it in time"
+            "node {rank} keeps the tensor as number {number}, and has not learned in time that its \
+             receiver has it"
         ),
         TensorRefused::NoWaiter => {
             f.write_str("the sending node has no room for one more receive that waits")
@@ -263,7 +263,8 @@ pub(super) fn cure(why: &TensorRefused) -> String {
         TensorRefused::Corrupt => "receive it again",
         TensorRefused::NotSent => "send it with `weft send`, or raise `--timeout`",
         TensorRefused::NotReceived { .. } => {
-            "receive it with `weft recv`, or drop it with `weft tensors cleanup --step N`"
+            "wait, if it is being received; else receive it with `weft recv`, or drop it with \
+             `weft tensors cleanup --step N`"
         }
         TensorRefused::NoWaiter => "wait for other receives to end, and try again",
     }

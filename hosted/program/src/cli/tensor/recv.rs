@@ -20,7 +20,7 @@ use weft::client::{Client, ClientError, ReceivedTensor};
 use weft::core::ids::Rank;
 use weft::core::rendezvous::Shape;
 use weft::explain::Code;
-use weft::node::control::{Refused, TensorRefused};
+use weft::node::control::{KeptTensor, Refused, TensorRefused};
 use weft::tensor::file::{Entry, Kind, npy, safetensors};
 use weft::tensor::{SealedTensor, ShapeText, TensorName};
 
@@ -202,22 +202,40 @@ impl Receiver<'_> {
         let Arguments { node, from, step, timeout, .. } = self.arguments;
         let kept = self.running.connect_now(*from).and_then(|mut client| client.tensors());
         let kept = kept.map(|list| list.kept).unwrap_or_default();
-        let mut others = kept.iter().filter(|it| it.key.from == *from && it.key.to == *node);
-        let named = others.by_ref().take(NAMED_MAX);
+        let is_this = |it: &KeptTensor| it.key.edge == edge && it.key.step == *step;
+        let others = kept.iter().filter(|it| it.key.from == *from && it.key.to == *node);
+        if others.clone().any(is_this) {
+            let cause = format!(
+                "node {from} has sent {edge:?} of step {step}, but not all of it came to node \
+                 {node} within {timeout} s"
+            );
+            let cure = "receive it again, with a longer `--timeout`: it is kept; `weft status` \
+                        shows whether the nodes reach each other";
+            return Failure::of(Code::Timeout, cause, cure);
+        }
+        let is_of_step = others.clone().any(|it| it.key.step == *step);
+        let named = others.clone().take(NAMED_MAX);
         let mut named: Vec<_> =
             named.map(|it| format!("{:?} of step {}", it.key.edge, it.key.step)).collect();
-        if others.next().is_some() {
+        if others.count() > NAMED_MAX {
             named.push("others".to_owned());
         }
         let has = match &named[..] {
             [] => "has sent nothing else to it".to_owned(),
             named => format!("has sent it {}", named.join(", ")),
         };
+        let what = if edge == MANIFEST { "a file".to_owned() } else { format!("{edge:?}") };
         let cause = format!(
-            "node {from} has not sent {edge:?} of step {step} to node {node} within {timeout} s: \
+            "node {from} has not sent {what} of step {step} to node {node} within {timeout} s: \
              it {has}"
         );
-        let cure = "name a tensor that is sent, send it with `weft send`, or raise `--timeout`";
+        let cure = match edge == MANIFEST && is_of_step {
+            true => {
+                "receive one of these with `--edge`; or, if a receiver of a file has ended in the \
+                 middle, send the file again with another `--step`"
+            }
+            false => "name a tensor that is sent, send it with `weft send`, or raise `--timeout`",
+        };
         Failure::of(Code::Timeout, cause, cure)
     }
 }
