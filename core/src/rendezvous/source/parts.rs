@@ -68,10 +68,10 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
     ) {
         let parts = self.config.sizes().parts;
         let is_lent = |it: &Offer| {
-            let is_borrower = matches!(it.phase, Phase::Lent { to, .. } if to == from);
+            // The key names its destination, which is `from`.
             let is_name = it.name.as_ref().is_some_and(|name| name.key == key);
             let is_part = parts.count(it.bytes) == Some(place.parts);
-            is_borrower && is_name && is_part && it.token.is_some() && !it.over
+            matches!(it.phase, Phase::Lent { .. }) && is_name && is_part && it.token.is_some()
         };
         if !self.offers.get(offer).is_ok_and(is_lent) {
             return self.refuse((from, request), Status::Cancelled);

@@ -113,6 +113,34 @@ fn rz3_full_offers_keep_no_part_out() {
     assert_eq!((nodes[1].events(), found), (ended(request, Received::Value), value));
 }
 
+/// RZ-3: one place, and two peers that each want a part: the second waits for it.
+#[test]
+fn rz3_a_part_waits_for_a_place() {
+    let parts = PartSizes { places: 1, ..in_parts(Path::Read).parts };
+    let mut nodes = nodes(RendezvousSizes { parts, ..in_parts(Path::Read) });
+    let value = pattern(200, 9);
+    let shape = Shape::new(Dtype::U8, &[200]).unwrap();
+    let mut found = [vec![0; 200], vec![0; 200]];
+    let requests = [1, 2].map(|peer: u16| {
+        let Node { fabric, adapter } = &mut nodes[0];
+        adapter.hand_over(fabric, Instant(0), (&key(0, peer), STEP), (shape, 7)).unwrap();
+        nodes[usize::from(peer)].receive(&key(0, peer), STEP)
+    });
+    run(&mut nodes);
+    nodes[1..].iter_mut().for_each(|node| assert!(begin(node).is_some()));
+    run(&mut nodes);
+    assert_eq!(lend(&mut nodes[0], &value), 1);
+    for _ in 0..12 {
+        run(&mut nodes);
+        nodes[1..].iter_mut().zip(&mut found).for_each(|(node, into)| take(node, into));
+        run(&mut nodes);
+        lend(&mut nodes[0], &value);
+    }
+    for ((node, request), found) in nodes[1..].iter_mut().zip(requests).zip(found) {
+        assert_eq!((node.events(), &found), (ended(request, Received::Value), &value));
+    }
+}
+
 /// RZ-12, RZ-13: a receive that ends in the middle takes its parts back, whatever became of each:
 /// asked for, waiting, lent, landed, or polled. The value stays.
 #[test]

@@ -83,8 +83,51 @@ fn rz3_a_part_of_what_was_never_lent_is_refused() {
         assert_eq!(odd.say(wrong, name.name()), None);
         assert_eq!(odd.node.adapter.used(), [0, 1, 0], "{wrong:?} is refused");
     }
+    // A value that another peer is lent, here the node itself.
+    let (node, own) = (&mut odd.node, key(0, 0));
+    let value = (shape, 8);
+    node.adapter.hand_over(&mut node.fabric, Instant(0), (&own, STEP), value).unwrap();
+    node.receive(&own, STEP);
+    assert_eq!(odd.say(Head { request: offer(4, 1), ..ask(offer(1, 1), 0, 4) }, name.name()), None);
+    assert_eq!(odd.node.adapter.used(), [1, 2, 0], "it is refused");
     assert_eq!(odd.say(stored, name.name()), None);
-    assert_eq!(odd.node.adapter.used(), [0, 1, 1]);
+    assert_eq!(odd.node.adapter.used(), [1, 2, 1]);
+}
+
+/// RZ-3: a part is of the value that was granted, and as long as that part is.
+#[test]
+fn rz3_a_part_of_another_value_or_length_is_dropped() {
+    let parts = PartSizes { len: 64, places: 2, slots: 3 };
+    let setup = setup(RendezvousSizes { slots: 3, parts, ..sizes() });
+    let mut odd = odd(&setup);
+    let receive = odd.node.receive(&key(1, 0), STEP);
+    odd.node.poll(Instant(0));
+    let [shape, other] = [200, 201].map(|len| Shape::new(Dtype::U8, &[len]).unwrap());
+    let handle = |slot, generation| Handle { slot, generation };
+    let head = Head {
+        request: handle(0, 1),
+        offer: handle(4, 1),
+        shape: Some(shape),
+        bytes: 200,
+        ..Head::new(Kind::BufferRequest, 5, (0, 1))
+    };
+    assert_eq!(odd.say(Head { flags: Flags::SAME_HOST, token: 7, ..head }, b""), None);
+    let Node { fabric, adapter } = &mut odd.node;
+    assert_eq!(adapter.poll_hand_over().map(|it| it.request), Some(receive));
+    adapter.fetch_parts(fabric, Instant(0), receive).unwrap();
+    odd.node.poll(Instant(0));
+    let part =
+        Head { request: handle(1, 1), region: odd.offers, bytes: 64, part: 0, parts: 4, ..head };
+    for wrong in [
+        Head { bytes: 63, ..part },
+        Head { bytes: 65, ..part },
+        Head { shape: Some(other), ..part },
+        Head { part: 1, ..part },
+        Head { flags: Flags::SAME_HOST, region: 0, token: 7, ..part },
+    ] {
+        assert_eq!(odd.say(wrong, b""), Some(MessageReject::BadShape), "{wrong:?}");
+    }
+    assert_eq!(odd.say(part, b""), None);
 }
 
 #[test]
