@@ -183,10 +183,14 @@ pub(super) fn fmt_refused(
             "other tensors wait for their receivers in the memory of node {rank}, and it had no \
              room in time"
         ),
-        TensorRefused::StoreFull { bytes, limit } => write!(
+        TensorRefused::StoreFull { needed, bytes, limit } => write!(
             f,
-            "the store of node {rank} is full: {bytes} of {limit} bytes are taken, or reserved for \
-             receives"
+            "the store of node {rank} has had no room for {needed} bytes in time: {bytes} of \
+             {limit} are taken, or reserved for receives"
+        ),
+        TensorRefused::Held { limit } => write!(
+            f,
+            "this client holds {limit} tensors that it received of node {rank}, as many as it may"
         ),
         TensorRefused::Descriptors { places, open_files } => write!(
             f,
@@ -221,6 +225,7 @@ pub(super) const fn code(why: &TensorRefused) -> Code {
         TensorRefused::BadName(_) => Code::Key,
         TensorRefused::NotSealed(_) => Code::Protocol,
         TensorRefused::Full { .. }
+        | TensorRefused::Held { .. }
         | TensorRefused::Descriptors { .. }
         | TensorRefused::NoWaiter => Code::Busy,
         TensorRefused::TooLong { .. } => Code::MessageTooLong,
@@ -243,10 +248,15 @@ pub(super) fn cure(why: &TensorRefused) -> String {
         TensorRefused::NotSealed(_) => {
             "send a `SealedTensor`, and run the same build of weft everywhere"
         }
-        TensorRefused::Full { .. } | TensorRefused::NoSpace => {
+        TensorRefused::Full { .. } => {
             "receive them with `weft recv`, or drop them with `weft tensors cleanup --step N`; \
              `weft tensors ls` shows them"
         }
+        TensorRefused::NoSpace => {
+            "receive them with `weft recv`, drop them with `weft tensors cleanup --step N`, or \
+             raise rendezvous.pool_mib; `weft tensors ls` shows them"
+        }
+        TensorRefused::Held { .. } => "release one of them before the next receive",
         TensorRefused::TooLong { .. } => "split it, or raise rendezvous.store_mib",
         TensorRefused::Descriptors { .. } => {
             "receive tensors with `weft recv`, or start the node under a higher `ulimit -n`"

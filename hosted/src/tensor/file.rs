@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Every length is checked against the file before anything of it is used. A `.safetensors` file
-//! travels as its own header and one value a tensor, so that what arrives is the same file.
+//! travels as its [`manifest`] and one value a tensor, so that what arrives is the same file.
 
+pub mod manifest;
 pub mod npy;
 pub mod safetensors;
 
@@ -191,17 +192,45 @@ impl TensorFile {
     /// # Errors
     /// [`TensorFileError`].
     pub fn load(&mut self, entry: &Entry) -> Result<SealedTensor, TensorFileError> {
-        self.file.seek(SeekFrom::Start(entry.offset))?;
         let mut draft = SealedDraft::create("weft-tensor", entry.shape.bytes())?;
+        self.read(entry, |chunk| draft.write_all(chunk))?;
+        Ok(SealedTensor::open(entry.shape, draft.finish()?)?)
+    }
+
+    /// The manifest of a file with names. All of it is read once: its tensors follow the manifest,
+    /// and together they may be longer than the memory.
+    ///
+    /// # Errors
+    /// [`TensorFileError`].
+    pub fn manifest(&mut self) -> Result<Vec<u8>, TensorFileError> {
+        let mut digests = Vec::with_capacity(self.entries.len());
+        for entry in self.entries.clone() {
+            let mut digest = manifest::Digest::new();
+            self.read(&entry, |chunk| {
+                digest.update(chunk);
+                Ok(())
+            })?;
+            digests.push(digest.finish());
+        }
+        Ok(manifest::encode(&self.header, &digests))
+    }
+
+    /// Reads the bytes of one of its tensors, a chunk at a time.
+    fn read(
+        &mut self,
+        entry: &Entry,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), TensorFileError> {
+        self.file.seek(SeekFrom::Start(entry.offset))?;
         let mut left = entry.shape.bytes();
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; usize::try_from(left).unwrap_or(CHUNK).min(CHUNK)];
         while left > 0 {
             let len = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
             self.file.read_exact(&mut chunk[..len])?;
-            draft.write_all(&chunk[..len])?;
+            take(&chunk[..len])?;
             left -= len as u64;
         }
-        Ok(SealedTensor::open(entry.shape, draft.finish()?)?)
+        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ Tensors, a line for each node, if the cluster has a rendezvous:
   quarantined  of that memory, the bytes of receives that have ended while reads or writes of them
                are out: given back once no byte can change
   waiters      receives of peers that wait for a value of this node
-  rejects      messages of peers that did not fit, and changed nothing";
+  rejects      messages of peers that came too late or did not fit, and changed nothing";
 
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]

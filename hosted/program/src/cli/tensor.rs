@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!   a.npy ──▶ one tensor, under --edge or the name of the file
-//!   a.safetensors ──▶ its header under `__manifest__`, then each tensor under its own name
+//!   a.safetensors ──▶ its manifest under `__manifest__`, then each tensor under its own name
 //! ```
 //!
-//! A file that is received is there as a whole, or not at all.
+//! A file that is received is there as a whole, or not at all: no tensor of another file that was
+//! sent under the same names is in it.
 
 mod recv;
 mod send;
@@ -24,7 +25,7 @@ use weft::explain::Explain as _;
 use weft::node::control::NodeStatus;
 use weft::tensor::file::TensorFileError;
 
-/// The name under which the header of a file of many tensors travels.
+/// The name under which the manifest of a file of many tensors travels.
 const MANIFEST: &str = "__manifest__";
 
 /// What the nodes use of their rendezvous, for people: a line each.

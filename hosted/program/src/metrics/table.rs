@@ -201,7 +201,7 @@ fn tensors(text: &mut Exposition, tensors: &TensorStatus) {
     for (name, help, read) in OF_TENSORS {
         text.family(name, "gauge", help).gauge(&[], read(tensors));
     }
-    let help = "Messages about tensors that did not fit, and changed nothing.";
+    let help = "Messages about tensors that came too late or did not fit, and changed nothing.";
     text.family("weft_tensor_rejects", "counter", help).counter(&[], tensors.rejects, None);
 }
 

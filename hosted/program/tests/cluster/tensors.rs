@@ -92,6 +92,38 @@ fn rz20_files_of_python_arrive_byte_for_byte_in_either_order() {
     nodes.assert_unharmed();
 }
 
+/// RZ-20: two files with the same names in one step: no receiver makes one of both.
+#[test]
+fn rz20_no_file_is_made_of_the_tensors_of_two() {
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    let header = br#"{"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
+        "b":{"dtype":"U8","shape":[3],"data_offsets":[3,6]}}"#;
+    let file = |name: &str, data: &[u8]| {
+        let len = (header.len() as u64).to_le_bytes();
+        place.file(name, [&len[..], header, data].concat())
+    };
+    let (first, second) = (file("1.safetensors", b"abcdef"), file("2.safetensors", b"abcxyz"));
+    let (out, npy) = (place.path_of("whole.safetensors"), place.path_of("b.npy"));
+    let recv = |step: i64, what: &str| {
+        place.weft(&format!("recv --node 1 --from 0 --step {step} --name t --json {what}"))
+    };
+    for file in [&first, &second] {
+        place.weft(&format!("send {file} --from 0 --to 1 --step 1 --name t")).done();
+    }
+    recv(1, &format!("--edge b --output {npy}")).object();
+    let refused = recv(1, &format!("--all --output {out}")).refused(53, "tensor_file");
+    assert!(refused.contains("sent \"b\" in step 1 with other bytes"), "{refused}");
+    assert_eq!(place.files("whole"), [""; 0]);
+    // What it had received is with the node for the next; in another step it is whole.
+    let is_there = |name: &str| kept(&nodes, 1).contains(&(name.to_owned(), TensorState::Received));
+    eventually("they are given back", || ["__manifest__", "a", "b"].into_iter().all(is_there));
+    place.weft(&format!("send {second} --from 0 --to 1 --step 2 --name t")).done();
+    recv(2, &format!("--all --output {out}")).object();
+    assert_eq!(bytes(&out), bytes(&second));
+    nodes.assert_unharmed();
+}
+
 /// RZ-20, RZ-3: many more tensors than a node keeps at once, and one that is longer than the pool.
 #[test]
 fn rz20_a_file_of_a_thousand_tensors_arrives_while_it_is_sent() {
@@ -227,7 +259,7 @@ fn rz17_a_full_store_and_a_full_pool_refuse_and_the_end_of_a_step_makes_room() {
     let asked = client.send_tensor(Rank(1), name("c", 2), Some(&ones(9)), late);
     assert_eq!(refused(asked), TensorRefused::NoSpace);
     let asked = client.send_tensor(Rank(1), name("c", 2), Some(&ones(1 << 20)), late);
-    let full = TensorRefused::StoreFull { bytes: (1 << 19) + 2, limit: 1 << 20 };
+    let full = TensorRefused::StoreFull { needed: 1 << 20, bytes: (1 << 19) + 2, limit: 1 << 20 };
     assert_eq!(refused(asked), full);
     let asked = client.send_tensor(Rank(1), name("d", 2), Some(&ones((1 << 20) + 1)), late);
     assert_eq!(refused(asked), TensorRefused::TooLong { limit: 1 << 20 });
@@ -299,11 +331,61 @@ fn rz18_the_memory_itself_is_handed_over_across_the_loss_of_both_components() {
     }
     // To the node itself, and one that its store cannot hold beside what is there.
     sender.send_tensor(Rank(0), name("own", 1), Some(&long), KEPT).expect("room");
-    let own = sender.receive_tensor(Rank(0), name("own", 1), PATIENCE);
-    assert_eq!(refused(own), TensorRefused::StoreFull { bytes: (41 << 20), limit: 64 << 20 });
+    let own = sender.receive_tensor(Rank(0), name("own", 1), Duration::from_millis(50));
+    // The receive itself has room for what comes whole.
+    let full = TensorRefused::StoreFull { needed: 39 << 20, bytes: 41 << 20, limit: 64 << 20 };
+    assert_eq!(refused(own), full);
     place.weft("tensors cleanup --step 1 --name t").done();
     drop((sender, receiver));
     eventually("no descriptor is left", || [0, 1].map(|rank| descriptors(&nodes, rank)) == before);
+}
+
+/// RZ-17: what has no room in a store waits for it: a tensor that is sent, and one that is received,
+/// whether it is handed over or comes in parts.
+#[test]
+fn rz17_a_send_and_a_receive_wait_for_room_in_the_store() {
+    for path in ["hand_over", "read"] {
+        let place = Place::new();
+        let (_up, nodes) = up(&place, &format!("store_mib = 64\npath = \"{path}\"\n"));
+        let waiting = |rank| nodes.client(rank).tensors().map(|it| it.waiting).ok();
+        let long = ones(40 << 20);
+        let (mut sender, mut receiver) = (nodes.client(0), nodes.client(1));
+        sender.send_tensor(Rank(1), name("a", 1), Some(&long), KEPT).expect("room");
+        let late = (SendUntil::Kept, Duration::from_millis(50));
+        let full = TensorRefused::StoreFull { needed: 40 << 20, bytes: 40 << 20, limit: 64 << 20 };
+        assert_eq!(refused(sender.send_tensor(Rank(1), name("b", 1), Some(&long), late)), full);
+        let second = std::thread::spawn(move || {
+            (sender.send_tensor(Rank(1), name("b", 1), Some(&long), KEPT), sender, long)
+        });
+        eventually("the second waits", || waiting(0) == Some(1));
+        let first = receiver.receive_tensor(Rank(0), name("a", 1), PATIENCE).expect("it is sent");
+        let (sent, mut sender, long) = second.join().expect("it does not panic");
+        sent.expect("there is room");
+        let mut other = nodes.client(1);
+        let received = std::thread::spawn(move || {
+            (other.receive_tensor(Rank(0), name("b", 1), PATIENCE), other)
+        });
+        eventually("the receive waits", || waiting(1) == Some(1));
+        // What is short passes it.
+        sender.send_tensor(Rank(1), name("c", 1), Some(&ones(9)), KEPT).expect("room");
+        let short = receiver.receive_tensor(Rank(0), name("c", 1), PATIENCE).expect("it is sent");
+        assert!(receiver.release_tensor(short.number).expect("an answer"));
+        assert!(receiver.release_tensor(first.number).expect("an answer"));
+        let (received, mut other) = received.join().expect("it does not panic");
+        let received = received.expect("there is room");
+        assert_eq!(received.tensor.expect("it lives").view(), long.view());
+        // One whose client leaves, and one whose step ends, are gone.
+        let held = name("d", 2);
+        let sent = sender.send_tensor(Rank(0), held, Some(&long), KEPT).expect("room");
+        let left = std::thread::spawn(move || {
+            let late = (SendUntil::Kept, Duration::from_millis(50));
+            refused(sender.send_tensor(Rank(0), name("e", 2), Some(&long), late))
+        });
+        assert_eq!(left.join().expect("it does not panic"), full);
+        assert_eq!(nodes.client(0).tensors().expect("a list").kept[0].number, sent);
+        assert_eq!(waiting(0), Some(0));
+        assert!(other.release_tensor(received.number).expect("an answer"));
+    }
 }
 
 /// RZ-3: a tensor that is forty times as long as the pool, over both paths, to another node and to
@@ -343,10 +425,11 @@ fn rz3_a_tensor_longer_than_the_pool_comes_in_parts_across_the_loss_of_component
         for step in [4, 5] {
             sender.send_tensor(Rank(0), name("own", step), Some(&long), KEPT).expect("room");
         }
-        let own = sender.receive_tensor(Rank(0), name("own", 4), PATIENCE);
+        let own = sender.receive_tensor(Rank(0), name("own", 4), Duration::from_millis(50));
         // The receive itself has room for what comes whole.
-        let bytes = (3 * 40 + 1) << 20;
-        assert_eq!(refused(own), TensorRefused::StoreFull { bytes, limit: 128 << 20 });
+        let (bytes, limit) = ((3 * 40 + 1) << 20, 128 << 20);
+        let full = TensorRefused::StoreFull { needed: 39 << 20, bytes, limit };
+        assert_eq!(refused(own), full);
         // What was sent does not come where the link is cut.
         sender.send_tensor(Rank(1), name("b", 6), Some(&ones(9)), KEPT).expect("room");
         place.weft("inject partition 1 --from 0 --name t").done();
@@ -410,7 +493,8 @@ fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
     let len = (header.len() as u64).to_le_bytes();
     let named = place.file("named.safetensors", [&len[..], header].concat());
     place.weft(&format!("send {named} {send} --name t --json")).refused(28, "key");
-    assert_eq!(kept(&nodes, 0), before);
+    // One that was just received may be gone.
+    assert!(kept(&nodes, 0).iter().all(|it| before.contains(it)));
     // The refused receives have used up nothing.
     let whole = place.path_of("whole.safetensors");
     place.weft(&format!("recv {recv} --all --output {whole} --name t")).done();

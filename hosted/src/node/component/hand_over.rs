@@ -62,6 +62,11 @@ impl Fetches {
         self.count
     }
 
+    /// Those that have memory, or will: none that waits for room in the store.
+    fn begun(&self) -> usize {
+        self.open.iter().filter(|it| it.refused.is_none()).count()
+    }
+
     /// The one that is open and is such.
     pub(super) fn find(&mut self, is_it: impl Fn(&Fetch) -> bool) -> Option<&mut Fetch> {
         self.open.iter_mut().find(|it| is_it(it))
@@ -170,7 +175,7 @@ impl Component {
     /// Asks the supervisor for what is handed over; whether there was any.
     pub(super) fn step_hand_over(&mut self) -> Result<bool, NodeError> {
         let mut asked = self.step_parts();
-        while self.fetches.open.len() < FETCHES_MAX {
+        while self.fetches.begun() < FETCHES_MAX {
             let next = self.endpoint.rendezvous().and_then(|(adapter, _)| adapter.poll_hand_over());
             let Some(hand_over) = next else { break };
             asked = true;
@@ -213,11 +218,17 @@ impl Component {
         refused: Option<TensorRefused>,
         mut fds: Vec<OwnedFd>,
     ) {
+        // What is not open has ended: its memory is the source's alone again.
+        let Some(fetch) = self.fetches.find(|it| it.number == number) else { return };
+        if matches!(refused, Some(TensorRefused::StoreFull { .. })) {
+            // It comes once there is room, or ends with its receive.
+            fetch.refused = refused;
+            return;
+        }
+        fetch.refused = None;
         if refused.is_none() && !self.cluster.hands_over() {
             return self.begin_parts(number);
         }
-        // What is not open has ended: its memory is the source's alone again.
-        let Some(fetch) = self.fetches.find(|it| it.number == number) else { return };
         let checked = fds.pop().map(|fd| {
             let checked = SealedBytes::check(fd.as_fd(), fetch.shape.bytes());
             checked.map(|()| fd).map_err(|error| TensorRefused::NotSealed(error.to_string()))

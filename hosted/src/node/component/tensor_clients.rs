@@ -292,7 +292,9 @@ impl Component {
                 let fds: Vec<_> = landed.iter().map(|(_, fd)| fd.as_fd()).collect();
                 return self.tell_with(&word, &fds);
             }
-            Received::TimedOut | Received::Cancelled => TensorRefused::NotSent,
+            // It was sent, and waited for room in the store.
+            Received::TimedOut => refused_by_host.unwrap_or(TensorRefused::NotSent),
+            Received::Cancelled => TensorRefused::NotSent,
             Received::Aborted => TensorRefused::Aborted,
             // The store of that node outlives its component: the next one is asked, unless the node
             // was removed.

@@ -91,6 +91,8 @@ pub struct TensorList {
     pub limit: u64,
     /// Receives that wait.
     pub receives: usize,
+    /// Requests, and tensors that are being received, for which there is no room yet.
+    pub waiting: usize,
     /// Some of the tensors, by their numbers.
     pub kept: Vec<KeptTensor>,
 }
@@ -160,7 +162,7 @@ pub struct TensorStatus {
     pub quarantined_bytes: u64,
     /// Receives of peers that wait for a value of its component.
     pub waiters: u16,
-    /// Messages of peers that its component has dropped: they did not fit its state.
+    /// Messages of peers that its component has dropped: they came too late, or did not fit its state.
     pub rejects: u64,
 }
 
@@ -194,12 +196,19 @@ pub enum TensorRefused {
     },
     /// Other tensors take the memory that receivers read, past the deadline.
     NoSpace,
-    /// The store would hold more than it may.
+    /// The store would hold more than it may, past the deadline.
     StoreFull {
+        /// Bytes that the tensor needs, or the receive at the most.
+        needed: u64,
         /// Bytes that it holds, or has promised to tensors that are being received.
         bytes: u64,
         /// The most that it may hold.
         limit: u64,
+    },
+    /// The client holds as many tensors that it received as one may.
+    Held {
+        /// The limit.
+        limit: usize,
     },
     /// The node may open too few files for one more tensor: each has a descriptor.
     Descriptors {

@@ -10,6 +10,7 @@
 //! sent again if its component is lost after its receiver had it, and its receiver can then receive
 //! it once more. No memory is mapped here, so that no tensor is too long for the loop.
 
+mod room;
 mod store;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,6 +19,7 @@ use weft_core::ids::Peer;
 use weft_core::rendezvous::{Key, Shape};
 use weft_core::wire::rendezvous::INLINE_LEN_MAX;
 
+use room::Waiting;
 pub(super) use store::{KEPT_MAX, Places, TensorStore};
 use store::{Kept, Receive, Stage};
 
@@ -47,45 +49,51 @@ impl Supervisor {
         ticket: Ticket,
         what: TensorWant,
         deadline_ns: u64,
-        fds: Vec<OwnedFd>,
+        mut fds: Vec<OwnedFd>,
     ) {
-        let outcome = match what {
+        let outcome = match &what {
             TensorWant::Send { key, shape, waits } => {
-                let stage = Stage::Waiting { ticket, waits, deadline_ns };
-                self.keep_sent(key, (shape, fds), stage).map(|number| {
+                let stage = Stage::Waiting { ticket, waits: *waits, deadline_ns };
+                self.keep_sent(key, (shape.as_ref(), &mut fds), stage).map(|number| {
                     self.clients.begin_tensor(ticket);
                     self.hand_over_tensor(number);
                 })
             }
-            TensorWant::Receive { key } => self.check_receive(ticket, &key).map(|()| {
-                // What is longer reserves its room when it is handed over.
-                let reserved = self.cluster.rendezvous.tensor_len() as u64;
-                self.tensors.receives.insert(ticket, Receive { key, deadline_ns, reserved });
+            TensorWant::Receive { key } => self.check_receive(ticket, key).map(|reserved| {
+                let receive = Receive { key: key.clone(), deadline_ns, reserved };
+                self.tensors.receives.insert(ticket, receive);
                 self.clients.begin_tensor(ticket);
                 // It may have been received for a client that has left.
                 self.give_received();
                 self.hand_over_receive(ticket);
             }),
             TensorWant::Release { number } => {
-                let released = self.tensors.release(ticket.client, number);
+                let released = self.tensors.release(ticket.client, *number);
                 let done = Outcome::Tensor(TensorOutcome::Released(released));
                 return self.clients.finish(ticket, done);
             }
             TensorWant::EndStep { step, is_aborted } => {
-                let why = if is_aborted { TensorRefused::Aborted } else { TensorRefused::StepOver };
-                for waiting in self.tensors.end_step(step) {
+                let why =
+                    if *is_aborted { TensorRefused::Aborted } else { TensorRefused::StepOver };
+                for waiting in self.tensors.end_step(*step) {
                     self.refuse_tensor(waiting, why.clone());
                 }
                 let what = Want::Tensor { timeout_ms: 0, what };
                 return self.forward(ticket, ToComponent::Request { ticket, what }, Vec::new());
             }
             TensorWant::List { after } => {
-                let list = self.tensors.list(after);
+                let list = self.tensors.list(*after);
                 return self.clients.finish(ticket, Outcome::Tensor(TensorOutcome::Listed(list)));
             }
         };
-        if let Err(refused) = outcome {
-            self.clients.finish(ticket, Outcome::Refused(refused));
+        let Err(refused) = outcome else { return };
+        match self.tensors.awaited_bytes(&what, &refused) {
+            Some(bytes) => {
+                self.clients.begin_tensor(ticket);
+                let waiting = Waiting::Request { ticket, what, fds, bytes, deadline_ns };
+                self.tensors.waiting.push(waiting);
+            }
+            None => self.clients.finish(ticket, Outcome::Refused(refused)),
         }
     }
 
@@ -116,30 +124,33 @@ impl Supervisor {
         checked.map(drop).map_err(|why| Refused::Tensor(TensorRefused::BadName(why.to_string())))
     }
 
-    fn check_receive(&self, ticket: Ticket, key: &TensorKey) -> Result<(), Refused> {
+    /// Checks a receive; the bytes for which it reserves room.
+    fn check_receive(&self, ticket: Ticket, key: &TensorKey) -> Result<u64, Refused> {
         self.check_key(key, key.to)?;
-        if self.tensors.is_greedy(ticket.client) {
-            return Err(Refused::Busy);
+        self.tensors.check_held(ticket.client).map_err(Refused::Tensor)?;
+        if self.tensors.has_received(key) {
+            return Ok(0);
         }
+        // What is longer reserves its room when it is handed over.
         let longest = self.cluster.rendezvous.tensor_len() as u64;
-        self.tensors.check_room(longest).map_err(Refused::Tensor)
+        self.tensors.check_room(longest).map_err(Refused::Tensor)?;
+        Ok(longest)
     }
 
-    /// Keeps a tensor that a client sends; its number.
+    /// Keeps a tensor that a client sends; its number. Its memory is taken only if it is kept.
     fn keep_sent(
         &mut self,
-        key: TensorKey,
-        (shape, mut fds): (Option<ShapeText>, Vec<OwnedFd>),
+        key: &TensorKey,
+        (shape, fds): (Option<&ShapeText>, &mut Vec<OwnedFd>),
         stage: Stage,
     ) -> Result<u64, Refused> {
-        self.check_key(&key, key.from)?;
+        self.check_key(key, key.from)?;
         if fds.len() != usize::from(shape.is_some()) {
             let why = format!("{} descriptors came with it", fds.len());
             return Err(Refused::Tensor(TensorRefused::NotSealed(why)));
         }
         let (mut bytes, longest) = (0, self.cluster.longest_tensor());
-        let memory = shape.zip(fds.pop());
-        if let Some((shape, fd)) = &memory {
+        if let Some((shape, fd)) = shape.zip(fds.last()) {
             let checked = Shape::try_from(shape);
             bytes = checked.map_err(|error| Refused::Malformed(error.to_string()))?.bytes();
             if bytes > longest {
@@ -148,8 +159,9 @@ impl Supervisor {
             SealedBytes::check(fd.as_fd(), bytes)
                 .map_err(|error| Refused::Tensor(TensorRefused::NotSealed(error.to_string())))?;
         }
-        self.tensors.check_room(bytes).map_err(Refused::Tensor)?;
-        Ok(self.tensors.keep(Kept { key, memory, bytes, stage }))
+        self.tensors.check_turn(key, bytes).map_err(Refused::Tensor)?;
+        let memory = shape.cloned().zip(fds.pop());
+        Ok(self.tensors.keep(Kept { key: key.clone(), memory, bytes, stage }))
     }
 
     /// Hands the component what it has to do for the store: it has just started.
@@ -189,7 +201,13 @@ impl Supervisor {
         (ticket, bytes): (Option<Ticket>, u64),
     ) {
         match ticket.map_or(Ok(()), |ticket| self.tensors.reserve(ticket, bytes)) {
-            Err(why) => self.tell_handed_over(which, Err(why)),
+            Err(why) => {
+                if let Some(ticket) = ticket.filter(|it| self.clients.has_open(*it)) {
+                    let waiting = Waiting::Fetch { ticket, peer, which, bytes };
+                    self.tensors.waiting.push(waiting);
+                }
+                self.tell_handed_over(which, Err(why));
+            }
             Ok(()) if !self.cluster.hands_over() => self.tell_handed_over(which, Ok(None)),
             Ok(()) if peer.0 == self.rank => self.hand_tensor(peer, which),
             Ok(()) => self.bootstrap.want_tensor(peer, which),

@@ -169,6 +169,7 @@ impl Supervisor {
         self.pass_turn(now_ns);
         self.answer_watchers(now_ns);
         self.answer_guests(now_ns);
+        self.admit_tensors(now_ns);
         self.answer_tensors(now_ns);
         self.run_hooks();
         self.note_calls();

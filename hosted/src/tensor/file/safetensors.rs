@@ -19,7 +19,8 @@ use super::{Entry, TensorFileError, read_header};
 
 /// What the crate takes, too.
 const HEADER_MAX: u64 = 100_000_000;
-const LEN_LEN: u64 = 8;
+/// Bytes of the length of the header.
+pub(super) const LEN_LEN: u64 = 8;
 
 /// The types that both sides have.
 const DTYPES: [(Dtype, FileDtype); 16] = [

@@ -53,9 +53,14 @@ fn rz20_tensors_of_safetensors_are_read_and_written_back_byte_for_byte() {
         let path = files().join(path);
         let mut file = TensorFile::open(&path).expect("safetensors wrote it");
         assert_eq!(file.entries.len(), count);
-        let mut written = safetensors::preface(&file.header);
-        for entry in file.entries.clone() {
-            written.extend_from_slice(file.load(&entry).expect("it is whole").view().bytes());
+        let manifest = file.manifest().expect("it is whole");
+        let manifest = manifest::parse(&manifest).expect("a manifest");
+        assert_eq!(manifest.entries.len(), count);
+        let mut written = manifest.preface.to_vec();
+        for (entry, (_, digest)) in file.entries.clone().iter().zip(&manifest.entries) {
+            let tensor = file.load(entry).expect("it is whole");
+            assert_eq!(manifest::Digest::of(tensor.view().bytes()), *digest);
+            written.extend_from_slice(tensor.view().bytes());
         }
         assert_eq!(written, fs::read(&path).expect("it is there"));
     }

@@ -1,8 +1,8 @@
 //! `weft recv`.
 //!
-//! What was received is released once it is in the file, so that a receive that is killed loses
-//! nothing: the node gives it to the next. Of a file of more tensors than a client may hold, the
-//! first are released before the last are there.
+//! What was received is released once the file is whole, so that a receive that is killed loses
+//! nothing: the node gives it to the next. Of a file that is longer than half of the node's store,
+//! or has more tensors than a client may hold, the first are released before the last are there.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,10 +21,11 @@ use weft::core::ids::Rank;
 use weft::core::rendezvous::Shape;
 use weft::explain::Code;
 use weft::node::control::{KeptTensor, Refused, TensorRefused};
+use weft::tensor::file::manifest::{self, Manifest};
 use weft::tensor::file::{Entry, Kind, npy, safetensors};
 use weft::tensor::{SealedTensor, ShapeText, TensorName};
 
-/// The most values that are held until the file is whole.
+/// The most values that are held until the file is whole, beside the next one.
 const HELD_MAX: usize = 15;
 /// The most names that an error lists.
 const NAMED_MAX: usize = 10;
@@ -48,7 +49,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     edge: Option<String>,
 
-    /// All tensors of a .safetensors file that was sent.
+    /// All tensors of a .safetensors file that was sent. If this command is killed, the next one
+    /// receives the file again, unless it has more than 15 tensors or fills half of the store.
     #[arg(long)]
     all: bool,
 
@@ -70,8 +72,8 @@ struct Receiver<'a> {
     running: &'a Running,
     client: Client,
     timeout: Duration,
-    /// The numbers of what is held, the oldest first.
-    held: VecDeque<u64>,
+    /// The numbers of what is held, the oldest first, with its bytes.
+    held: VecDeque<(u64, u64)>,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
@@ -116,7 +118,7 @@ impl Receiver<'_> {
         edge: &str,
         draft: &mut Draft,
     ) -> Result<Option<(usize, u64)>, Failure> {
-        let Some(tensor) = self.receive(edge)? else { return Ok(None) };
+        let Some(tensor) = self.receive(edge, 0)? else { return Ok(None) };
         let view = tensor.view();
         draft.write(&self.preface(kind, edge, view.shape())?)?;
         draft.write(view.bytes())?;
@@ -137,15 +139,14 @@ impl Receiver<'_> {
     /// All tensors of a file into the draft.
     fn all(&mut self, kind: Kind, draft: &mut Draft) -> Result<(usize, u64), Failure> {
         let from = self.arguments.from;
-        let Some(manifest) = self.receive(MANIFEST)? else {
-            return Err(broken(from, "sent a dead tensor as the header of a file"));
+        let Some(manifest) = self.receive(MANIFEST, 0)? else {
+            return Err(broken(from, "sent a dead tensor as the manifest of a file"));
         };
-        let header = manifest.view();
-        let (entries, _) = safetensors::parse(header.bytes())
-            .map_err(|error| broken(from, &format!("sent no header of a file: {error}")))?;
+        let Manifest { preface, entries } = manifest::parse(manifest.view().bytes())
+            .map_err(|error| broken(from, &format!("sent no manifest of a file: {error}")))?;
         match (kind, &entries[..]) {
-            (Kind::Safetensors, _) => draft.write(&safetensors::preface(header.bytes()))?,
-            (Kind::Npy, [entry]) => draft.write(&self.preface(kind, "", entry.shape)?)?,
+            (Kind::Safetensors, _) => draft.write(preface)?,
+            (Kind::Npy, [(entry, _)]) => draft.write(&self.preface(kind, "", entry.shape)?)?,
             (Kind::Npy, entries) => {
                 let cause =
                     format!("the file of node {from} has {} tensors, and .npy one", entries.len());
@@ -154,37 +155,54 @@ impl Receiver<'_> {
             }
         }
         let mut bytes = 0;
-        for Entry { name, shape, .. } in &entries {
-            let tensor = self.receive(name)?;
+        for (Entry { name, shape, .. }, digest) in &entries {
+            let tensor = self.receive(name, shape.bytes())?;
             let view = tensor.as_ref().map(SealedTensor::view);
             let Some(view) = view.filter(|view| view.shape() == *shape) else {
                 let found = view.map_or("dead".to_owned(), |view| describe(view.shape()));
                 let what = format!("sent {name:?} as {found}, not as {}", describe(*shape));
                 return Err(broken(from, &what));
             };
+            if manifest::Digest::of(view.bytes()) != *digest {
+                let step = self.arguments.step;
+                let what = format!(
+                    "sent {name:?} in step {step} with other bytes than in this file: something \
+                     else was sent under that name, too"
+                );
+                return Err(broken(from, &what));
+            }
             draft.write(view.bytes())?;
             bytes += shape.bytes();
         }
         Ok((entries.len(), bytes))
     }
 
-    /// The next tensor of that name; none if it is dead.
-    fn receive(&mut self, edge: &str) -> Result<Option<SealedTensor>, Failure> {
+    /// The next tensor of that name, which has so many bytes if that is known; none if it is dead.
+    fn receive(&mut self, edge: &str, bytes: u64) -> Result<Option<SealedTensor>, Failure> {
+        self.make_room(bytes)?;
         let name = TensorName { edge, step: self.arguments.step };
         let received = self.client.receive_tensor(Rank(self.arguments.from), name, self.timeout);
         let received = received.map_err(|error| self.unsent(edge, error));
         let ReceivedTensor { number, tensor } = received?;
-        self.held.push_back(number);
-        if self.held.len() > HELD_MAX
-            && let Some(oldest) = self.held.pop_front()
-        {
-            self.client.release_tensor(oldest).map_err(Failure::new)?;
-        }
+        let bytes = tensor.as_ref().map_or(0, |it| it.view().shape().bytes());
+        self.held.push_back((number, bytes));
         Ok(tensor)
     }
 
+    /// Releases the oldest of what is held, so that a tensor of `bytes` finds room in the store: no
+    /// one else releases them.
+    fn make_room(&mut self, bytes: u64) -> Result<(), Failure> {
+        let half = self.running.cluster.longest_tensor() / 2;
+        let held = |it: &Self| it.held.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        while self.held.len() >= HELD_MAX || held(self).saturating_add(bytes) > half {
+            let Some((oldest, _)) = self.held.pop_front() else { break };
+            self.client.release_tensor(oldest).map_err(Failure::new)?;
+        }
+        Ok(())
+    }
+
     fn release(&mut self) -> Result<(), Failure> {
-        for number in self.held.drain(..) {
+        for (number, _) in self.held.drain(..) {
             self.client.release_tensor(number).map_err(Failure::new)?;
         }
         Ok(())

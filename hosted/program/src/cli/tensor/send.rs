@@ -9,11 +9,12 @@ use super::{MANIFEST, of_file};
 use crate::cli::cluster_choice::{ClusterChoice, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use weft::client::{Client, SendUntil};
+use weft::client::{Client, ClientError, SendUntil};
 use weft::core::ids::{Peer, Rank};
 use weft::core::rendezvous::{Dtype, Key};
-use weft::explain::Code;
-use weft::tensor::file::{Kind, TensorFile};
+use weft::explain::{Code, Explain as _};
+use weft::node::control::{Refused, TensorRefused};
+use weft::tensor::file::{Kind, TensorFile, manifest};
 use weft::tensor::{SealedTensor, TensorName, TensorView};
 
 /// Arguments of `weft send`.
@@ -61,7 +62,7 @@ pub(crate) struct Arguments {
 
 /// What is sent, in its order.
 enum Content {
-    /// The header of the file.
+    /// The manifest of the file.
     Manifest,
     /// The tensor of this number in the file.
     Entry(usize),
@@ -91,7 +92,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let name = TensorName { edge, step: arguments.step };
         let number = client
             .send_tensor(Rank(arguments.to), name, tensor.as_ref(), (until, timeout))
-            .map_err(|error| unsent(Failure::new(error), arguments, sent.len(), items.len()))?;
+            .map_err(|error| {
+                unsent(refused(error, arguments), arguments, sent.len(), items.len())
+            })?;
         bytes += tensor.map_or(0, |tensor| tensor.view().shape().bytes());
         sent.push(json!({ "edge": edge, "number": number }));
     }
@@ -171,7 +174,7 @@ fn check_name(arguments: &Arguments, edge: &str) -> Result<(), Failure> {
     }
     let of_file = arguments.file.is_some() && arguments.edge.is_none();
     if of_file && arguments.tensor.as_deref() == Some(MANIFEST) {
-        let cause = format!("{MANIFEST:?} is the name of the header of a file");
+        let cause = format!("{MANIFEST:?} is the name of the manifest of a file");
         return Err(Failure::of(Code::Key, cause, "give it another one with `--edge`"));
     }
     Ok(())
@@ -186,7 +189,7 @@ fn check_lengths(
     for (edge, content) in items {
         let bytes = match *content {
             Content::Entry(at) => file.entries[at].shape.bytes(),
-            Content::Manifest => file.header.len() as u64,
+            Content::Manifest => manifest::len(&file.header, file.entries.len()),
             Content::Dead => 0,
         };
         // Where there is no rendezvous, the node says so.
@@ -215,13 +218,33 @@ fn load(
         }
         Content::Manifest => {
             const { assert!(Dtype::U8.size() == 1) };
-            let dims = [file.header.len() as u64];
-            let view = TensorView::of(&dims, &file.header);
-            let sealed = view.map(SealedTensor::copy_of);
-            sealed.unwrap_or(Err(weft::shm::SegmentError::Length { len: 0 })).map_err(Into::into)
+            file.manifest().and_then(|manifest| {
+                let dims = [manifest.len() as u64];
+                let view = TensorView::of(&dims, &manifest);
+                let sealed = view.map(SealedTensor::copy_of);
+                let sealed = sealed.unwrap_or(Err(weft::shm::SegmentError::Length { len: 0 }));
+                sealed.map_err(Into::into)
+            })
         }
     };
     loaded.map(Some).map_err(|error| of_file(path, &error))
+}
+
+/// The error of a tensor that the node does not keep, or no longer.
+fn refused(error: ClientError, arguments: &Arguments) -> Failure {
+    let is_over = matches!(
+        error,
+        ClientError::Refused {
+            reason: Refused::Tensor(TensorRefused::StepOver | TensorRefused::Aborted),
+            ..
+        }
+    );
+    if !is_over || !arguments.wait {
+        return Failure::new(error);
+    }
+    let (code, cure) = (error.code(), error.cure());
+    let cause = format!("{error}, and node {} had not confirmed the tensor before", arguments.to);
+    Failure::of(code, cause, cure)
 }
 
 /// The error of a file of which some values were sent.

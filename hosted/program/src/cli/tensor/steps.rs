@@ -83,11 +83,15 @@ fn list(arguments: &Ls, output: Output) -> Result<(), Failure> {
 }
 
 fn lines(rank: u16, list: &TensorList) -> String {
-    let TensorList { bytes, limit, receives, kept } = list;
+    let TensorList { bytes, limit, receives, waiting, kept } = list;
     let count = kept.len();
     let mut text = format!(
-        "node {rank}: tensors: {count}, {bytes} of {limit} bytes; receives that wait: {receives}\n"
+        "node {rank}: tensors: {count}, {bytes} of {limit} bytes; receives that wait: {receives}"
     );
+    if *waiting > 0 {
+        text.push_str(&format!("; without room: {waiting}"));
+    }
+    text.push('\n');
     kept.iter().for_each(|kept| text.push_str(&line(kept)));
     text
 }

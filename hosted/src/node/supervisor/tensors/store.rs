@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
+use super::room::Waiting;
 use crate::node::control::{
     KeptTensor, TensorKey, TensorList, TensorRefused, TensorState, TensorStatus,
 };
@@ -78,6 +79,8 @@ pub(in super::super) struct TensorStore {
     places: Places,
     pub(super) kept: BTreeMap<u64, Kept>,
     pub(super) receives: BTreeMap<Ticket, Receive>,
+    /// What has no room yet.
+    pub(super) waiting: Vec<Waiting>,
     /// What the program of this incarnation hands over, and to which node: its own memory, in no
     /// store.
     pub(in super::super) own: BTreeMap<u64, (u16, OwnedFd)>,
@@ -91,6 +94,7 @@ impl TensorStore {
             places,
             kept: BTreeMap::new(),
             receives: BTreeMap::new(),
+            waiting: Vec::new(),
             own: BTreeMap::new(),
             count: 0,
         }
@@ -116,16 +120,26 @@ impl TensorStore {
     }
 
     fn check_bytes(&self, bytes: u64) -> Result<(), TensorRefused> {
-        let (used, limit) = (self.bytes(), self.limit);
-        let fits = used.checked_add(bytes).is_some_and(|all| all <= limit);
-        if fits { Ok(()) } else { Err(TensorRefused::StoreFull { bytes: used, limit }) }
+        let fits = self.bytes().checked_add(bytes).is_some_and(|all| all <= self.limit);
+        if fits { Ok(()) } else { Err(self.full(bytes)) }
+    }
+
+    /// There is no room for a tensor of `bytes`.
+    pub(super) fn full(&self, needed: u64) -> TensorRefused {
+        TensorRefused::StoreFull { needed, bytes: self.bytes(), limit: self.limit }
+    }
+
+    /// How many bytes more a receive needs for a tensor of `bytes`, if there is room for them.
+    pub(super) fn check_more(&self, ticket: Ticket, bytes: u64) -> Result<u64, TensorRefused> {
+        let Some(receive) = self.receives.get(&ticket) else { return Err(TensorRefused::NotSent) };
+        let more = bytes.saturating_sub(receive.reserved);
+        self.check_bytes(more)?;
+        Ok(more)
     }
 
     /// A receive turns out to bring a tensor of `bytes`.
     pub(super) fn reserve(&mut self, ticket: Ticket, bytes: u64) -> Result<(), TensorRefused> {
-        let Some(receive) = self.receives.get(&ticket) else { return Err(TensorRefused::NotSent) };
-        let more = bytes.saturating_sub(receive.reserved);
-        self.check_bytes(more)?;
+        let more = self.check_more(ticket, bytes)?;
         if let Some(receive) = self.receives.get_mut(&ticket) {
             receive.reserved += more;
         }
@@ -151,10 +165,16 @@ impl TensorStore {
         self.count
     }
 
-    /// Whether the client holds as many tensors as one may.
-    pub(super) fn is_greedy(&self, client: u64) -> bool {
+    /// Whether the client may hold one tensor more.
+    pub(super) fn check_held(&self, client: u64) -> Result<(), TensorRefused> {
         let held = Stage::Received { holder: Some(client) };
-        self.kept.values().filter(|it| it.stage == held).count() >= HELD_MAX
+        let is_greedy = self.kept.values().filter(|it| it.stage == held).count() >= HELD_MAX;
+        if is_greedy { Err(TensorRefused::Held { limit: HELD_MAX }) } else { Ok(()) }
+    }
+
+    /// Whether a tensor of that name was received, and no client holds it.
+    pub(super) fn has_received(&self, key: &TensorKey) -> bool {
+        self.kept.values().any(|it| it.is_free() && it.key == *key)
     }
 
     /// Drops a tensor that the client holds; whether it held it.
@@ -201,7 +221,8 @@ impl TensorStore {
     /// When the next wait ends, at the latest.
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let receives = self.receives.values().map(|it| it.late_ns());
-        receives.chain(self.kept.values().filter_map(Kept::late_ns)).min()
+        let waiting = self.waiting.iter().filter_map(Waiting::deadline_ns);
+        receives.chain(self.kept.values().filter_map(Kept::late_ns)).chain(waiting).min()
     }
 
     /// What is kept, in numbers.
@@ -233,6 +254,7 @@ impl TensorStore {
             bytes: self.bytes(),
             limit: self.limit,
             receives: self.receives.len(),
+            waiting: self.waiting.len(),
             kept: behind.take(LISTED_MAX).map(listed).collect(),
         }
     }
@@ -296,11 +318,10 @@ mod tests {
         let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
         store.keep(kept("a", 0, Stage::Sent { sender: None }));
         assert_eq!(store.check_room(3 * MIB), Ok(()));
-        let full = TensorRefused::StoreFull { bytes: MIB, limit: 4 * MIB };
-        assert_eq!(store.check_room(3 * MIB + 1), Err(full));
+        let full = |needed, bytes| TensorRefused::StoreFull { needed, bytes, limit: 4 * MIB };
+        assert_eq!(store.check_room(3 * MIB + 1), Err(full(3 * MIB + 1, MIB)));
         store.receives.insert(ticket(7), receive("b", 2 * MIB));
-        let full = TensorRefused::StoreFull { bytes: 3 * MIB, limit: 4 * MIB };
-        assert_eq!(store.check_room(2 * MIB), Err(full));
+        assert_eq!(store.check_room(2 * MIB), Err(full(2 * MIB, 3 * MIB)));
         for _ in 0..KEPT_MAX {
             store.keep(kept("a", 0, Stage::Sent { sender: None }));
         }
@@ -327,9 +348,9 @@ mod tests {
         store.receives.insert(ticket(7), receive("a", MIB));
         assert_eq!(store.reserve(ticket(7), 3 * MIB), Ok(()));
         assert_eq!(store.reserve(ticket(7), MIB), Ok(()), "it has more than that");
-        let full = TensorRefused::StoreFull { bytes: 3 * MIB, limit: 4 * MIB };
-        assert_eq!(store.reserve(ticket(7), 5 * MIB), Err(full.clone()));
-        assert_eq!(store.check_room(2 * MIB), Err(full));
+        let full = |needed| TensorRefused::StoreFull { needed, bytes: 3 * MIB, limit: 4 * MIB };
+        assert_eq!(store.reserve(ticket(7), 5 * MIB), Err(full(2 * MIB)));
+        assert_eq!(store.check_room(2 * MIB), Err(full(2 * MIB)));
         assert_eq!(store.reserve(ticket(7), u64::MAX).map_err(drop), Err(()));
     }
 
