@@ -74,21 +74,42 @@ impl LaneWriter {
         kind: u16,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        let len = match u16::try_from(payload.len()) {
-            Ok(len) if len <= self.config.message_len => len,
-            Ok(_) | Err(_) => return Err(SendError::TooLong),
+        if payload.len() > usize::from(self.config.message_len) {
+            return Err(SendError::TooLong);
+        }
+        let copied = |_: &_, slot: &mut [u8]| {
+            slot[..payload.len()].copy_from_slice(payload);
+            Some((kind, payload.len()))
         };
+        self.send_made(fabric, copied).map(drop)
+    }
+
+    /// Sends the message that `make` writes into the slot itself, up to [`MESSAGE_LEN_MAX`] bytes,
+    /// and of which it returns kind and length; whether there was one. `make` is not called where
+    /// there is no room.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send_made<F: Fabric>(
+        &mut self,
+        fabric: &mut F,
+        make: impl FnOnce(&F, &mut [u8]) -> Option<(u16, usize)>,
+    ) -> Result<bool, SendError> {
         if !self.has_room(fabric) && !FULL_IGNORED.is_planted() {
             return Err(SendError::Full);
         }
         let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
         let (to, stamp) = self.config.place(self.ring, self.session, self.sent);
-        let header = Header { len, sender: self.me.0, kind, ..Header::default() };
-        header.write(&mut slot);
-        slot[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
+        let end = HEADER_LEN + usize::from(MESSAGE_LEN_MAX);
+        let Some((kind, len)) = make(fabric, &mut slot[HEADER_LEN..end]) else { return Ok(false) };
+        let len = match u16::try_from(len) {
+            Ok(len) if len <= self.config.message_len => len,
+            Ok(_) | Err(_) => return Err(SendError::TooLong),
+        };
+        Header { len, sender: self.me.0, kind, ..Header::default() }.write(&mut slot);
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
         seal(&mut slot, stamp, self.sent as u32, |bytes| fabric.crc32c(bytes));
-        let bytes = &slot[..(HEADER_LEN + payload.len()).next_multiple_of(8)];
+        let bytes = &slot[..(HEADER_LEN + usize::from(len)).next_multiple_of(8)];
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
         let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));
         let posted = fabric.post(self.reader, Work { id, op: Op::Write { to, bytes }, flags });
@@ -96,7 +117,7 @@ impl LaneWriter {
             posted.map_err(SendError::Post)?;
         }
         self.sent += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the ring has a free slot, asking for credit only when it seems to have none.

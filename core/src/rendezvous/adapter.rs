@@ -502,11 +502,8 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
                 if !lanes.reader.is_ready(fabric) {
                     break;
                 }
-                let mut copy = [0; MESSAGE_LEN_MAX];
                 let Some(message) = lanes.reader.take(fabric) else { break };
-                let Some(copy) = copy.get_mut(..message.payload.len()) else { continue };
-                copy.copy_from_slice(message.payload);
-                self.ends.handle_message(fabric, now, peer, copy);
+                self.ends.handle_message(fabric, now, peer, message.payload);
             }
         }
     }
@@ -521,27 +518,38 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
         }
     }
 
+    // Not inlined: most polls have nothing to say.
+    #[inline(never)]
     fn speak_to(&mut self, fabric: &mut impl Fabric, now: Instant, peer: Peer) {
-        let mut message = [0; MESSAGE_LEN_MAX];
         for _ in 0..BATCH {
-            let Some((what, len)) = self.ends.next_message(fabric, now, peer, &mut message) else {
-                return self.ends.note_all_said(peer);
-            };
-            let bytes = &message[..len];
-            if peer == self.me {
+            let said = if peer == self.me {
                 // A value for this node itself: no lane, the same messages.
-                self.ends.handle_message(fabric, now, peer, bytes);
+                let mut message = [0; MESSAGE_LEN_MAX];
+                let next = self.ends.next_message(fabric, now, peer, &mut message);
+                next.map(|(what, len)| {
+                    self.ends.handle_message(fabric, now, peer, &message[..len]);
+                    what
+                })
             } else {
                 let Some(lanes) = &mut self.lanes[peer.index()] else { return };
-                match lanes.writer.send(fabric, u16::from(bytes[0]), bytes) {
-                    Ok(()) => {}
+                let (ends, mut said) = (&self.ends, None);
+                let sent = lanes.writer.send_made(fabric, |fabric, message| {
+                    let (what, len) = ends.next_message(fabric, now, peer, message)?;
+                    said = Some(what);
+                    Some((u16::from(message[0]), len))
+                });
+                match sent {
+                    Ok(_) => said,
                     Err(SendError::Post(PostError::Gone)) if FREED_ON_SUSPICION.is_planted() => {
                         return self.ends.source.handle_suspected(peer);
                     }
                     Err(SendError::Full | SendError::TooLong | SendError::Post(_)) => return,
                 }
+            };
+            match said {
+                Some(what) => self.ends.note_said(peer, what),
+                None => return self.ends.note_all_said(peer),
             }
-            self.ends.note_said(peer, what);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::destination::Destination;
 use super::key::Key;
 use super::mutants::STEP_REVIVED;
 use super::outcome::{MessageReject, MessageRejects, Place};
-use super::source::{Loan, MESSAGE_LEN_MAX, Said, Source};
+use super::source::{Loan, Said, Source};
 use crate::fabric::{At, Fabric, Region};
 use crate::ids::Peer;
 use crate::time::{Duration, Instant};
@@ -61,6 +61,8 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
     }
 
     /// A message of `from`, which the lane's checksum has shown to be whole.
+    // Not inlined: most polls find no message, and are shorter without it.
+    #[inline(never)]
     pub(super) fn handle_message(
         &mut self,
         fabric: &impl Fabric,
@@ -151,7 +153,7 @@ impl<const PEERS: usize, const SLOTS: usize> Ends<PEERS, SLOTS> {
         fabric: &impl Fabric,
         now: Instant,
         peer: Peer,
-        message: &mut [u8; MESSAGE_LEN_MAX],
+        message: &mut [u8],
     ) -> Option<(Said, usize)> {
         // What gives memory back goes before what asks for more.
         let said = self.source.next_message(fabric, peer, message);

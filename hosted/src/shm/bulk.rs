@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// From how many words on it is worth a call.
-const WORDS_MIN: usize = 256;
+const WORDS_MIN: usize = 32;
 /// Words that the loop moves at a time.
 #[cfg(target_arch = "x86_64")]
 const LINE_WORDS: usize = 8;

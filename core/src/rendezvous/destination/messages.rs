@@ -1,6 +1,6 @@
 //! What the destination has to say to its peers.
 
-use super::super::source::{MESSAGE_LEN_MAX, Said};
+use super::super::source::Said;
 use super::{Destination, Due, Request};
 use crate::fabric::{At, Region};
 use crate::ids::Peer;
@@ -13,7 +13,7 @@ impl<const PEERS: usize, const SLOTS: usize> Destination<PEERS, SLOTS> {
         &self,
         now: Instant,
         peer: Peer,
-        message: &mut [u8; MESSAGE_LEN_MAX],
+        message: &mut [u8],
     ) -> Option<(Said, usize)> {
         let mut marked = self.marks.iter().filter_map(|at| Some((at, self.requests.at(at)?)));
         let is_due = |it: &Request| it.due.is_some() && it.key.source() == peer;

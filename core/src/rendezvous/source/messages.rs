@@ -1,7 +1,7 @@
 //! What the source has to say to its peers.
 
 use super::super::config::Path;
-use super::{MESSAGE_LEN_MAX, Offer, Phase, Said, Source};
+use super::{Offer, Phase, Said, Source};
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
 use crate::wire::rendezvous::{Flags, HEAD_LEN, Handle, Head, Kind, Status};
@@ -12,7 +12,7 @@ impl<const PEERS: usize, const SLOTS: usize> Source<PEERS, SLOTS> {
         &self,
         fabric: &impl Fabric,
         peer: Peer,
-        message: &mut [u8; MESSAGE_LEN_MAX],
+        message: &mut [u8],
     ) -> Option<(Said, usize)> {
         let refusals = (0..).zip(self.refusals.get(peer.index())?);
         if let Some((slot, refusal)) =
