@@ -116,9 +116,12 @@ impl Component {
         let view = tensor.view();
         let bytes = view.bytes();
         if !self.cluster.hands_over() && bytes.len() > self.cluster.rendezvous.tensor_len() {
+            // Its receiver fetches one part after the other.
             let copied = tensor.try_clone().map_err(|_| TensorError::NoSpace)?;
             let number = OWN_NUMBERS | self.fetches.next_number();
-            return self.send_in_parts(to, name, (number, copied));
+            let offer = self.hand_over_tensor(to, name, (view.shape(), number))?;
+            self.parts.keep((offer, number), name.1, copied);
+            return Ok(offer);
         }
         if !self.cluster.hands_over() || bytes.len() <= INLINE_LEN_MAX {
             return self.send_tensor(to, name, Some((view.shape(), bytes)));
@@ -136,18 +139,6 @@ impl Component {
             Err(_) => self.tell(&FromComponent::DropTensor { number }).unwrap_or_default(),
         }
         sent
-    }
-
-    /// Sends a tensor of which its receiver fetches one part after the other, as `number`.
-    pub(super) fn send_in_parts(
-        &mut self,
-        to: Rank,
-        name: (&str, i64),
-        (number, tensor): (u64, SealedTensor),
-    ) -> Result<OfferId, TensorError> {
-        let offer = self.hand_over_tensor(to, name, (tensor.view().shape(), number))?;
-        self.parts.keep((offer, number), name.1, tensor);
-        Ok(offer)
     }
 
     /// The receiver of an offer has it.

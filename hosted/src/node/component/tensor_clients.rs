@@ -217,8 +217,7 @@ impl Component {
                 (true, _) => Err(TensorError::NoSpace),
                 (false, Value::Dead) => self.send_tensor(to, name, None),
                 (false, Value::Copied(tensor)) if tensor.view().shape().bytes() > longest => {
-                    let copied = tensor.try_clone().map_err(|_| TensorError::NoSpace);
-                    copied.and_then(|it| self.send_in_parts(to, name, (sending.number, it)))
+                    self.hand_over_tensor(to, name, (tensor.view().shape(), sending.number))
                 }
                 (false, Value::Copied(tensor)) => {
                     let view = tensor.view();
@@ -228,10 +227,15 @@ impl Component {
                     self.hand_over_tensor(to, name, (*shape, sending.number))
                 }
             };
+            let (number, step) = (sending.number, sending.key.step);
             let news = match sent {
                 Ok(offer) => {
-                    let (number, step) = (sending.number, sending.key.step);
                     self.tensor_clients.offers.push(Offered { offer, number, step });
+                    if let Value::Copied(tensor) = sending.value
+                        && tensor.view().shape().bytes() > longest
+                    {
+                        self.parts.keep((offer, number), step, tensor);
+                    }
                     TensorNews::Sent
                 }
                 Err(TensorError::NoSpace | TensorError::Full { .. })
@@ -243,7 +247,7 @@ impl Component {
                 Err(error) => TensorNews::Refused(refused(error)),
             };
             moved = true;
-            self.tell(&FromComponent::Tensor { number: sending.number, news })?;
+            self.tell(&FromComponent::Tensor { number, news })?;
         }
         self.tensor_clients.line = waiting;
         Ok(moved)

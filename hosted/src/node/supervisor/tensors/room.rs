@@ -106,3 +106,62 @@ impl Supervisor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::{Kept, Places, Stage};
+    use super::*;
+
+    const LIMIT: u64 = 100;
+
+    fn key(edge: &str) -> TensorKey {
+        TensorKey { from: 0, to: 1, edge: edge.to_owned(), step: 0 }
+    }
+
+    fn send(edge: &str) -> TensorWant {
+        TensorWant::Send { key: key(edge), shape: None, waits: false }
+    }
+
+    fn waiting(id: u64, edge: &str, bytes: u64) -> Waiting {
+        let ticket = Ticket { client: 1, id };
+        let (what, fds) = (send(edge), Vec::new());
+        Waiting::Request { ticket, what, fds, bytes, deadline_ns: id }
+    }
+
+    fn full(needed: u64, bytes: u64) -> TensorRefused {
+        TensorRefused::StoreFull { needed, bytes, limit: LIMIT }
+    }
+
+    #[test]
+    fn rz17_what_is_sent_under_one_name_keeps_its_order_and_passes_all_others() {
+        let mut store = TensorStore::new(LIMIT, Places::beside(2, None));
+        let (memory, stage) = (None, Stage::Sent { sender: None });
+        store.keep(Kept { key: key("z"), memory, bytes: 60, stage });
+        store.waiting.push(waiting(1, "a", 50));
+        assert_eq!(store.has_room_for(&waiting(2, "b", 40)), Ok(()));
+        assert_eq!(store.has_room_for(&waiting(2, "b", 41)), Err(full(41, 60)));
+        assert_eq!(store.has_room_for(&waiting(3, "a", 1)), Err(full(1, 60)), "behind the first");
+        assert_eq!(store.check_turn(&key("a"), 1), Err(full(1, 60)));
+        store.waiting.clear();
+        assert_eq!(store.check_turn(&key("a"), 1), Ok(()));
+    }
+
+    #[test]
+    fn rz17_what_waits_for_room_is_bounded_where_it_has_descriptors() {
+        let mut store = TensorStore::new(LIMIT, Places::beside(2, None));
+        let refused = Refused::Tensor(full(7, 100));
+        let receive = TensorWant::Receive { key: key("r") };
+        for id in 1..=SENDS_MAX as u64 {
+            assert_eq!(store.awaited_bytes(&send("a"), &refused), Some(7));
+            store.waiting.push(waiting(id, "a", 7));
+        }
+        assert_eq!(store.awaited_bytes(&send("b"), &refused), None);
+        assert_eq!(store.awaited_bytes(&receive, &refused), Some(7));
+        let full = Refused::Tensor(TensorRefused::Full { limit: 9 });
+        assert_eq!(store.awaited_bytes(&receive, &full), Some(0));
+        let few = Refused::Tensor(TensorRefused::Descriptors { places: 1, open_files: 9 });
+        assert_eq!(store.awaited_bytes(&receive, &few), None);
+        assert_eq!(store.awaited_bytes(&receive, &Refused::Isolated), None);
+        assert_eq!(store.next_deadline_ns(), Some(1));
+    }
+}

@@ -362,7 +362,15 @@ mod tests {
         store.receives.insert(ticket(8), receive("a", 0));
         assert_eq!(store.match_one(), None, "it is held");
         assert!(!store.release(8, number), "by another");
+        assert!(!store.has_received(&key("a", 0)), "none that is free");
+        for _ in 1..HELD_MAX {
+            assert_eq!(store.check_held(7), Ok(()));
+            store.keep(kept("b", 0, Stage::Received { holder: Some(7) }));
+        }
+        assert_eq!(store.check_held(7), Err(TensorRefused::Held { limit: HELD_MAX }));
+        assert_eq!(store.check_held(8), Ok(()));
         store.forget(7);
+        assert!(store.has_received(&key("a", 0)));
         assert_eq!(store.match_one(), Some((number, ticket(8))));
         assert!(!store.release(7, number));
     }
