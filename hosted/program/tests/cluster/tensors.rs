@@ -340,8 +340,8 @@ fn rz18_the_memory_itself_is_handed_over_across_the_loss_of_both_components() {
     eventually("no descriptor is left", || [0, 1].map(|rank| descriptors(&nodes, rank)) == before);
 }
 
-/// RZ-17: what has no room in a store waits for it: a tensor that is sent, and one that is received,
-/// whether it is handed over or comes in parts.
+/// RZ-17: what has no room in a store waits for it: a tensor that is sent, and one that is
+/// received, whether it is handed over or comes in parts.
 #[test]
 fn rz17_a_send_and_a_receive_wait_for_room_in_the_store() {
     for path in ["hand_over", "read"] {

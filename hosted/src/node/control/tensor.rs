@@ -162,7 +162,8 @@ pub struct TensorStatus {
     pub quarantined_bytes: u64,
     /// Receives of peers that wait for a value of its component.
     pub waiters: u16,
-    /// Messages of peers that its component has dropped: they came too late, or did not fit its state.
+    /// Messages of peers that its component has dropped: they came too late, or did not fit its
+    /// state.
     pub rejects: u64,
 }
 
