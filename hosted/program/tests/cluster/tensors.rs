@@ -154,6 +154,35 @@ fn rz20_a_file_of_a_thousand_tensors_arrives_while_it_is_sent() {
     nodes.assert_unharmed();
 }
 
+/// RZ-17, RZ-20: a file that neither store can hold: its sender waits for the receiver, which
+/// releases what it has written.
+#[test]
+fn rz20_a_file_longer_than_the_stores_arrives_while_it_is_sent() {
+    const COUNT: usize = 8;
+    const LEN: usize = 300_000;
+    for path in ["hand_over", "read"] {
+        let place = Place::new();
+        let (_up, nodes) = up(&place, &format!("store_mib = 1\npath = \"{path}\"\n"));
+        let entry = |at: usize| {
+            let (begin, end) = (at * LEN, (at + 1) * LEN);
+            let what = format!(r#""dtype":"U8","shape":[{LEN}],"data_offsets":[{begin},{end}]"#);
+            format!("\"t{at}\":{{{what}}}")
+        };
+        let header = format!("{{{}}}", (0..COUNT).map(entry).collect::<Vec<_>>().join(","));
+        let data: Vec<u8> = (0..COUNT * LEN).map(|at| (at % 251) as u8).collect();
+        let len = (header.len() as u64).to_le_bytes();
+        let file = place.file("long.safetensors", [&len, header.as_bytes(), &data].concat());
+        let whole = place.path_of("whole.safetensors");
+        let line = "--step 1 --name t --json --timeout 60";
+        let receiver =
+            place.start(&format!("recv --node 1 --from 0 --all {line} --output {whole}"), "");
+        place.weft(&format!("send {file} --from 0 --to 1 {line}")).object();
+        assert_eq!(receiver.wait().object()["tensors"], COUNT);
+        assert_eq!(bytes(&whole), bytes(&file));
+        nodes.assert_unharmed();
+    }
+}
+
 /// Kills a component, and waits until the next one is a member.
 fn kill(place: &Place, nodes: &Nodes, node: u16) {
     place.weft(&format!("inject kill {node} --name t")).done();

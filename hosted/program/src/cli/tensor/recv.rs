@@ -192,9 +192,12 @@ impl Receiver<'_> {
     /// Releases the oldest of what is held, so that a tensor of `bytes` finds room in the store: no
     /// one else releases them.
     fn make_room(&mut self, bytes: u64) -> Result<(), Failure> {
-        let half = self.running.cluster.longest_tensor() / 2;
+        let cluster = &self.running.cluster;
+        // A receive reserves as much as a piece of the pool before its length is known.
+        let needed = bytes.max(cluster.rendezvous.tensor_len() as u64);
+        let half = cluster.longest_tensor() / 2;
         let held = |it: &Self| it.held.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        while self.held.len() >= HELD_MAX || held(self).saturating_add(bytes) > half {
+        while self.held.len() >= HELD_MAX || held(self).saturating_add(needed) > half {
             let Some((oldest, _)) = self.held.pop_front() else { break };
             self.client.release_tensor(oldest).map_err(Failure::new)?;
         }
