@@ -180,8 +180,8 @@ pub(super) fn fmt_refused(
         }
         TensorRefused::NoSpace => write!(
             f,
-            "other tensors wait for their receivers in the memory of node {rank}, and it had no \
-             room in time"
+            "other tensors wait for their receivers in the pool of node {rank}, which had no piece \
+             for this one in time"
         ),
         TensorRefused::StoreFull { needed, bytes, limit } => write!(
             f,
@@ -212,9 +212,9 @@ pub(super) fn fmt_refused(
             "node {rank} keeps the tensor as number {number}, and has not learned in time that its \
              receiver has it"
         ),
-        TensorRefused::NoWaiter => {
-            f.write_str("the sending node has no room for one more receive that waits")
-        }
+        TensorRefused::NoWaiter => f.write_str(
+            "the sending node has had no room for one more receive of this node in time",
+        ),
     }
 }
 
@@ -263,7 +263,8 @@ pub(super) fn cure(why: &TensorRefused) -> String {
         }
         TensorRefused::StoreFull { .. } => {
             "receive tensors with `weft recv`, drop them with `weft tensors cleanup --step N`, or \
-             raise rendezvous.store_mib"
+             raise rendezvous.store_mib: a receive reserves as much as a piece of the pool until \
+             its tensor is there"
         }
         TensorRefused::PeerGone => {
             "run `weft status` to see which nodes run, and have the tensor sent again"

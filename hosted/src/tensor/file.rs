@@ -105,7 +105,7 @@ pub enum TensorFileError {
         found: u64,
     },
     /// The header is not what it has to be.
-    #[error("its header is malformed: {0}")]
+    #[error("its header is refused: {0}")]
     Header(npy::HeaderError),
     /// The header is no JSON, or its offsets overlap, have holes or do not fit the shapes.
     #[error("its header is malformed: {0}")]
@@ -122,7 +122,7 @@ pub enum TensorFileError {
         dtype: String,
     },
     /// Too many dimensions, or too many bytes.
-    #[error("the shape of {name:?} is none: {why}")]
+    #[error("the shape of {name:?} is refused: {why}")]
     Shape {
         /// The tensor.
         name: String,
@@ -163,7 +163,7 @@ impl Explain for TensorFileError {
             Self::Header(why) => why.cure(),
             Self::Duplicate(_) => "give each tensor a name of its own",
             Self::Dtype { .. } => "convert it to a type of 1, 2, 4, 8 or 16 bytes that weft knows",
-            Self::Shape { .. } => "use at most eight dimensions",
+            Self::Shape { .. } => "use at most eight dimensions, and fewer than 2^64 bytes",
             Self::NotHeld { kind: "npy", .. } => "write a .safetensors file",
             Self::NotHeld { .. } => "write a .npy file",
         }

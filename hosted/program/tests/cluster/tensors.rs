@@ -183,6 +183,67 @@ fn rz20_a_file_longer_than_the_stores_arrives_while_it_is_sent() {
     }
 }
 
+/// RZ-4, RZ-20: a file of more tensors than a node keeps for all of its senders is sent while it is
+/// received; without a receiver its manifest alone is, and others send as before.
+#[test]
+fn rz20_a_long_file_without_a_receiver_takes_no_place_of_others() {
+    const COUNT: usize = 200;
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "");
+    let entry = |at: usize| {
+        let what = format!(r#""dtype":"U8","shape":[1],"data_offsets":[{at},{}]"#, at + 1);
+        format!("\"t{at}\":{{{what}}}")
+    };
+    let header = format!("{{{}}}", (0..COUNT).map(entry).collect::<Vec<_>>().join(","));
+    let len = (header.len() as u64).to_le_bytes();
+    let file = place.file("f.safetensors", [&len, header.as_bytes(), &[7; COUNT]].concat());
+    let send = format!("send {file} --from 0 --to 1 --name t --json");
+    let refused = place.weft(&format!("{send} --step 1 --timeout 0.1")).refused(30, "timeout");
+    assert!(refused.contains("none of its tensors is sent"), "{refused}");
+    assert_eq!(kept(&nodes, 0), [("__manifest__".to_owned(), TensorState::Sent)]);
+    place.weft("tensors cleanup --step 1 --name t").done();
+    let out = place.path_of("whole.safetensors");
+    let line = "recv --node 1 --from 0 --step 2 --all --name t --json --timeout 60 --output";
+    let receiver = place.start(&format!("{line} {out}"), "");
+    place.weft(&format!("{send} --step 2 --timeout 60")).object();
+    assert_eq!(receiver.wait().object()["tensors"], COUNT);
+    assert_eq!(bytes(&out), bytes(&file));
+    nodes.assert_unharmed();
+}
+
+/// RZ-4: more receives than its source keeps waiters for one node: the others wait here.
+#[test]
+fn rz4_receives_beyond_the_share_of_a_node_wait_until_there_is_room() {
+    const COUNT: usize = 40;
+    let place = Place::new();
+    let (_up, nodes) = up(&place, "store_mib = 64\n");
+    let mut sender = nodes.client(0);
+    let receivers: Vec<_> = (0..COUNT)
+        .map(|at| {
+            let mut client = nodes.client(1);
+            std::thread::spawn(move || {
+                let edge = format!("e{at}");
+                let received = client.receive_tensor(Rank(0), name(&edge, 1), PATIENCE);
+                received.map(|it| it.tensor.map(|it| it.view().bytes().to_vec()))
+            })
+        })
+        .collect();
+    let waiting = || nodes.client(1).tensors().map(|it| it.receives).ok();
+    eventually("all wait", || waiting() == Some(COUNT));
+    let late = nodes.client(1).receive_tensor(Rank(0), name("none", 1), Duration::from_millis(50));
+    // On a slow host the source may not have refused it by then.
+    assert!(matches!(refused(late), TensorRefused::NoWaiter | TensorRefused::NotSent));
+    for at in (0..COUNT).rev() {
+        let one = ones(at + 1);
+        sender.send_tensor(Rank(1), name(&format!("e{at}"), 1), Some(&one), KEPT).expect("room");
+    }
+    for (at, receiver) in receivers.into_iter().enumerate() {
+        let received = receiver.join().expect("it does not panic").expect("it is sent");
+        assert_eq!(received.map(|it| it.len()), Some(at + 1));
+    }
+    nodes.assert_unharmed();
+}
+
 /// Kills a component, and waits until the next one is a member.
 fn kill(place: &Place, nodes: &Nodes, node: u16) {
     place.weft(&format!("inject kill {node} --name t")).done();
@@ -489,7 +550,8 @@ fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
         (format!("send {} {send}", python("bad-object.npy")), 53, "tensor_file", "Python objects"),
         (format!("send {text} {send}"), 53, "tensor_file", "neither .npy nor .safetensors"),
         (format!("send {out} {send}"), 22, "input_missing", "No such file"),
-        (format!("send {npy} {send} --edge a;b"), 28, "key", "five parts"),
+        (format!("send {npy} {send} --edge a;b"), 28, "key", "has a `;`"),
+        (format!("send {npy} {send} --edge __manifest__"), 28, "key", "the manifest of a file"),
         (format!("send {npy} {send} --edge {long}"), 28, "key", "512 bytes"),
         (format!("send {many} {send} --tensor none"), 2, "usage", "no tensor \"none\""),
         (format!("send {sparse} {send}"), 20, "message_too_long", "longest tensor of this cluster"),

@@ -70,18 +70,29 @@ struct Receiving {
     landed: Option<(Shape, OwnedFd)>,
 }
 
+/// A receive that its source has no room for: it keeps a share of its waiters for each node.
+#[derive(Debug)]
+struct Unasked {
+    ticket: Ticket,
+    key: TensorKey,
+    deadline_ns: u64,
+}
+
 /// What the supervisor has ordered: no more than its store holds, and its clients ask.
 #[derive(Debug, Default)]
 pub(super) struct TensorClients {
     line: VecDeque<Sending>,
     offers: Vec<Offered>,
     receives: Vec<Receiving>,
+    /// The oldest of a source is asked for when a receive from it has ended.
+    unasked: VecDeque<Unasked>,
 }
 
 impl TensorClients {
-    /// When the next tensor in line has waited for too long.
+    /// When the next tensor in line, or receive that is not asked for, has waited for too long.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.line.iter().map(|sending| sending.deadline_ns).min()
+        let unasked = self.unasked.iter().map(|it| it.deadline_ns);
+        self.line.iter().map(|sending| sending.deadline_ns).chain(unasked).min()
     }
 
     /// The client that a receive is for.
@@ -156,6 +167,7 @@ impl Component {
 
     /// The client has left: what it waits for ends, and what it has landed goes to the store.
     pub(super) fn forget_tensors_of(&mut self, client: u64) {
+        self.tensor_clients.unasked.retain(|it| it.ticket.client != client);
         let receives = self.tensor_clients.receives.iter();
         let left: Vec<_> =
             receives.filter(|it| it.ticket.client == client).map(|it| it.request).collect();
@@ -174,6 +186,7 @@ impl Component {
             return Ok(moved);
         }
         moved |= !self.tensor_clients.line.is_empty() && self.send_line(now_ns)?;
+        self.refuse_unasked(now_ns)?;
         if !self.has_tensor_event() {
             return Ok(moved);
         }
@@ -282,7 +295,42 @@ impl Component {
     fn end_receive(&mut self, request: RequestId, outcome: Received) -> Result<(), NodeError> {
         let receives = &mut self.tensor_clients.receives;
         let Some(at) = receives.iter().position(|it| it.request == request) else { return Ok(()) };
-        let Receiving { ticket, key, deadline_ns, landed, .. } = receives.swap_remove(at);
+        let receiving = receives.swap_remove(at);
+        if outcome == Received::NoSpace {
+            let Receiving { ticket, key, deadline_ns, .. } = receiving;
+            self.tensor_clients.unasked.push_back(Unasked { ticket, key, deadline_ns });
+            return Ok(());
+        }
+        let from = receiving.key.from;
+        self.report_end(receiving, outcome)?;
+        self.ask_next(from)
+    }
+
+    /// A receive from that node has ended: there is room for the next one there.
+    fn ask_next(&mut self, from: u16) -> Result<(), NodeError> {
+        let is_of = |it: &Unasked| it.key.from == from;
+        while let Some(at) = self.tensor_clients.unasked.iter().position(is_of) {
+            let Some(next) = self.tensor_clients.unasked.remove(at) else { break };
+            let Unasked { ticket, key, deadline_ns } = next;
+            let Err(error) = self.ask_for(ticket, key, deadline_ns) else { break };
+            self.answer(ticket, Outcome::Refused(Refused::Tensor(refused(error))))?;
+        }
+        Ok(())
+    }
+
+    /// Answers receives whose source had no room for them until their deadline.
+    fn refuse_unasked(&mut self, now_ns: u64) -> Result<(), NodeError> {
+        let is_late = |it: &Unasked| now_ns >= it.deadline_ns;
+        while let Some(at) = self.tensor_clients.unasked.iter().position(is_late) {
+            let Some(late) = self.tensor_clients.unasked.remove(at) else { break };
+            let why = Refused::Tensor(TensorRefused::NoWaiter);
+            self.answer(late.ticket, Outcome::Refused(why))?;
+        }
+        Ok(())
+    }
+
+    fn report_end(&mut self, receiving: Receiving, outcome: Received) -> Result<(), NodeError> {
+        let Receiving { request, ticket, key, deadline_ns, landed } = receiving;
         let refused_by_host = self.fetches.note_end(request, outcome);
         let landed = landed.or_else(|| self.fetches.take(request));
         let why = match outcome {

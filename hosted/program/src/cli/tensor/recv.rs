@@ -220,7 +220,7 @@ impl Receiver<'_> {
         if !is_unsent {
             return Failure::new(error);
         }
-        let Arguments { node, from, step, timeout, .. } = self.arguments;
+        let Arguments { node, from, step, timeout, all, .. } = self.arguments;
         let kept = self.running.connect_now(*from).and_then(|mut client| client.tensors());
         let kept = kept.map(|list| list.kept).unwrap_or_default();
         let is_this = |it: &KeptTensor| it.key.edge == edge && it.key.step == *step;
@@ -242,14 +242,23 @@ impl Receiver<'_> {
             named.push("others".to_owned());
         }
         let has = match &named[..] {
-            [] => "has sent nothing else to it".to_owned(),
-            named => format!("has sent it {}", named.join(", ")),
+            [] => "keeps nothing for it".to_owned(),
+            named => format!("keeps for it {}", named.join(", ")),
         };
         let what = if edge == MANIFEST { "a file".to_owned() } else { format!("{edge:?}") };
         let cause = format!(
             "node {from} has not sent {what} of step {step} to node {node} within {timeout} s: \
              it {has}"
         );
+        // It has the manifest, so the file was begun.
+        if *all && edge != MANIFEST {
+            let cure = format!(
+                "receive it again while it is being sent; if its `weft send` has ended, or another \
+                 receiver has, drop what is left of it with `weft tensors cleanup --step {step}`, \
+                 and send the file with another `--step`"
+            );
+            return Failure::of(Code::Timeout, cause, cure);
+        }
         let cure = match edge == MANIFEST && is_of_step {
             true => {
                 "receive one of these with `--edge`; or, if a receiver of a file has ended in the \

@@ -60,7 +60,12 @@ pub(crate) struct Arguments {
     cluster: ClusterChoice,
 }
 
+/// The most tensors of a file that are sent whether its receiver is there or not: a node keeps a few
+/// more than that at a time, for all of its senders.
+const ALONE_MAX: usize = 32;
+
 /// What is sent, in its order.
+#[derive(Clone, Copy)]
 enum Content {
     /// The manifest of the file.
     Manifest,
@@ -77,23 +82,24 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let items = items(arguments, file.as_ref())?;
     // First what may fail before anything is sent.
-    for (edge, _) in &items {
-        check_name(arguments, edge)?;
+    for (edge, content) in &items {
+        check_name(arguments, edge, *content)?;
     }
     let running = arguments.cluster.find()?;
     if let Some(file) = &file {
         check_lengths(file, &items, running.cluster.longest_tensor())?;
     }
     let mut client = running.connect(arguments.from)?;
-    let until = if arguments.wait { SendUntil::Received } else { SendUntil::Kept };
     let (mut sent, mut bytes) = (Vec::new(), 0);
     for (edge, content) in &items {
         let tensor = load(arguments, file.as_mut(), content)?;
         let name = TensorName { edge, step: arguments.step };
+        let is_awaited = arguments.wait || needs_receiver(*content, items.len());
+        let until = if is_awaited { SendUntil::Received } else { SendUntil::Kept };
         let number = client
             .send_tensor(Rank(arguments.to), name, tensor.as_ref(), (until, timeout))
             .map_err(|error| {
-                unsent(refused(error, arguments), arguments, sent.len(), items.len())
+                unsent(refused(error, arguments, *content), arguments, sent.len(), items.len())
             })?;
         bytes += tensor.map_or(0, |tensor| tensor.view().shape().bytes());
         sent.push(json!({ "edge": edge, "number": number }));
@@ -165,17 +171,21 @@ fn items(
     }
 }
 
-fn check_name(arguments: &Arguments, edge: &str) -> Result<(), Failure> {
+fn check_name(arguments: &Arguments, edge: &str, content: Content) -> Result<(), Failure> {
+    if edge.contains(';') {
+        let cause = format!("the name {edge:?} has a `;`, which separates the parts of a key");
+        return Err(Failure::of(Code::Key, cause, "give the tensor another name with `--edge`"));
+    }
     let (from, to) = (Peer(arguments.from), Peer(arguments.to));
     if let Err(why) = Key::new((from, None), to, (edge, "0:0")) {
         let cause = format!("the name {edge:?} is refused: {why}");
         let cure = "name it with 1 to 480 bytes of text without `;`";
         return Err(Failure::of(Code::Key, cause, cure));
     }
-    let of_file = arguments.file.is_some() && arguments.edge.is_none();
-    if of_file && arguments.tensor.as_deref() == Some(MANIFEST) {
+    if edge == MANIFEST && !matches!(content, Content::Manifest) {
         let cause = format!("{MANIFEST:?} is the name of the manifest of a file");
-        return Err(Failure::of(Code::Key, cause, "give it another one with `--edge`"));
+        let cure = "give the tensor another name; `--tensor` and `--edge` do so for one of a file";
+        return Err(Failure::of(Code::Key, cause, cure));
     }
     Ok(())
 }
@@ -230,15 +240,30 @@ fn load(
     loaded.map(Some).map_err(|error| of_file(path, &error))
 }
 
-/// The error of a tensor that the node does not keep, or no longer.
-fn refused(error: ClientError, arguments: &Arguments) -> Failure {
-    let is_over = matches!(
-        error,
-        ClientError::Refused {
-            reason: Refused::Tensor(TensorRefused::StepOver | TensorRefused::Aborted),
-            ..
-        }
-    );
+/// Whether what follows is sent only once the receiver has this: the manifest of a long file, which
+/// would take the places of all other senders.
+const fn needs_receiver(content: Content, values: usize) -> bool {
+    matches!(content, Content::Manifest) && values > ALONE_MAX
+}
+
+/// The error of a tensor that the node does not keep, or no longer, or that is not received.
+fn refused(error: ClientError, arguments: &Arguments, content: Content) -> Failure {
+    let ClientError::Refused { reason: Refused::Tensor(why), .. } = &error else {
+        return Failure::new(error);
+    };
+    if let (Content::Manifest, TensorRefused::NotReceived { .. }) = (content, why) {
+        let Arguments { to, step, timeout, .. } = arguments;
+        let cause = format!(
+            "node {to} has not received the manifest of the file within {timeout} s, and none of \
+             its tensors is sent: those of a long file are sent while they are received"
+        );
+        let cure = format!(
+            "start `weft recv --node {to} --all` before; drop the manifest with `weft tensors \
+             cleanup --step {step}`, and send the file with another `--step`"
+        );
+        return Failure::of(Code::Timeout, cause, cure);
+    }
+    let is_over = matches!(why, TensorRefused::StepOver | TensorRefused::Aborted);
     if !is_over || !arguments.wait {
         return Failure::new(error);
     }
@@ -253,6 +278,10 @@ fn unsent(failure: Failure, arguments: &Arguments, sent: usize, all: usize) -> F
         return failure;
     }
     let step = arguments.step;
-    let drop = format!("drop the others with `weft tensors cleanup --step {step}`");
-    failure.behind(&format!("{sent} of {all} values were sent")).with_cure(&drop)
+    let drop = format!(
+        "drop what was sent of this file with `weft tensors cleanup --step {step}`, and send it with \
+         another `--step`"
+    );
+    let code = failure.code();
+    Failure::of(code, format!("{sent} of {all} values were sent; but {}", failure.0), drop)
 }

@@ -20,9 +20,11 @@ pub(crate) struct Arguments {
 enum What {
     /// Show the tensors that each node keeps, and what they wait for.
     Ls(Ls),
-    /// Drop the tensors of a step, and end its receives as aborted.
+    /// Drop the tensors of a step, and end its receives as aborted. Nothing is sent or received in
+    /// that step any more.
     Abort(End),
-    /// Drop the tensors of a step, and end its receives as cleaned up.
+    /// Drop the tensors of a step, and end its receives as cleaned up. Nothing is sent or received
+    /// in that step any more.
     Cleanup(End),
 }
 
