@@ -19,26 +19,9 @@ type Inline = Groups<PEERS, 1>;
 type Four<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Apart>;
 
 /// Groups in a box.
-#[derive(Clone, Debug)]
-enum Apart {}
-
-impl Machines for Apart {
-    type Groups = Inline;
-    type GroupsPlace = Box<Inline>;
-    type Rendezvous = ();
-    type RendezvousPlace = ();
-}
-
+type Apart = Machines<Box<Inline>>;
 /// Groups in the endpoint.
-#[derive(Clone, Debug)]
-enum Within {}
-
-impl Machines for Within {
-    type Groups = Inline;
-    type GroupsPlace = Inline;
-    type Rendezvous = ();
-    type RendezvousPlace = ();
-}
+type Within = Machines<Inline>;
 
 fn sizes(spread: Spread) -> Config {
     let tree = Tree { class: Class::Pipe, costs: Costs::postal(1) };

@@ -19,15 +19,7 @@ const LATE: Instant = Instant(1_000_000_000);
 type Net3 = Net<PEERS, WORDS>;
 type Three<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Tensors>;
 
-#[derive(Clone, Debug)]
-enum Tensors {}
-
-impl Machines for Tensors {
-    type Groups = ();
-    type GroupsPlace = ();
-    type Rendezvous = Adapter<PEERS, 6>;
-    type RendezvousPlace = Box<Adapter<PEERS, 6>>;
-}
+type Tensors = Machines<NoMachine, Box<Adapter<PEERS, 6>>>;
 
 fn plan() -> Plan {
     let mailbox = mailbox::Config::new(3, SLOTS as u32, 40, Duration::from_millis(1)).unwrap();
