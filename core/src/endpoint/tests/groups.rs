@@ -131,7 +131,11 @@ fn stream_with_a_kill(spread: Spread, victim: Peer) -> Vec<Received> {
             for survivor in all.iter_mut().filter(|it| it.me() != victim) {
                 survivor.fence(victim).unwrap();
                 survivor
-                    .remove(Decision { term: Term(1), removed: victim, last: Incarnation(1) })
+                    .remove(Decision {
+                        term: Term::of_epoch(1),
+                        removed: victim,
+                        last: Incarnation(1),
+                    })
                     .unwrap();
             }
         }
@@ -201,7 +205,7 @@ fn a_root_that_is_removed_ends_its_stream_at_all_survivors() {
     for survivor in &mut all[1..] {
         survivor.fence(Peer(0)).unwrap();
         survivor
-            .remove(Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+            .remove(Decision { term: Term::of_epoch(1), removed: Peer(0), last: Incarnation(1) })
             .unwrap();
     }
     let mut received: Vec<_> = ALL.into_iter().map(|_| Received::default()).collect();
