@@ -79,6 +79,20 @@ impl fmt::Display for Term {
     }
 }
 
+/// Distinguishes an order of a recovery script from all others, but not from its repetition (RL-3);
+/// grows with each.
+///
+/// The mark of an order cannot: an order about a task without unanswered errors moves no mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId {
+    /// The term of the manager that gave it.
+    pub term: Term,
+    /// The number of the evaluation in its term; the list behind a PAUSE has its own.
+    pub evaluation: u32,
+    /// Its index among the orders of the evaluation, those of DEFAULT included.
+    pub index: u16,
+}
+
 /// A set of peers, as a bitmap: at most [`PeerSet::CAPACITY`] of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PeerSet(u64);

@@ -78,8 +78,8 @@ pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
 pub use launcher::Launcher;
 pub use members::{ComponentIncarnation, Members};
 pub use message::{
-    Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, ScriptVersion, Seat,
-    Seen, TaskAction,
+    Alarm, Change, ImagePart, Level, Message, Question, ScriptOrder, ScriptVersion, Seat, Seen,
+    TaskAction,
 };
 pub use mutants::MUTANTS;
 pub use output::Output;

@@ -30,7 +30,7 @@ pub trait Machine {
     fn handle_admitted(&mut self, peer: Peer) {}
     /// `peer` is about to be fenced, which may fail.
     fn handle_fencing(&mut self, peer: Peer) {}
-    /// `peer` is fenced: it reads no longer what it was lent.
+    /// `peer` is fenced: it no longer reads what it was lent.
     fn handle_fenced(&mut self, peer: Peer) {}
     /// Makes all progress that is possible now.
     fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {}

@@ -24,7 +24,7 @@ pub use agree::{ReloadEnd, ReloadRefused, ScriptStep};
 pub use facts::{SILENT, TaskStatus, alpha_after};
 pub use orders::{action_of, declare, order_node, order_task};
 
-use crate::dirnet::{Component, Judged, Role};
+use crate::dirnet::{Component, Role};
 use crate::ids::Rank;
 use crate::recovery::{
     Evaluator, OrderId, Placed, Program, Reload, RintError, TaskOrder, Trace, mutants,
@@ -168,7 +168,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
     ) -> Option<TaskOrder> {
         let is_judged = |order: &TaskOrder, id: OrderId| {
             let record = machine.database().record(Rank(order.node.into()));
-            record.is_some_and(|record| id <= id_of(record.judged))
+            record.is_some_and(|record| id <= record.judged)
         };
         self.acting.as_mut()?.poll_task_order(now, is_judged)
     }
@@ -190,16 +190,4 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         self.learnt.iter_mut().for_each(|(_, at)| shift(at));
         shift(&mut self.ask_at);
     }
-}
-
-/// The order that an entry shows as judged last.
-#[must_use]
-pub const fn id_of(Judged { term, evaluation, index }: Judged) -> OrderId {
-    OrderId { term, evaluation, index }
-}
-
-/// The reverse of [`id_of`].
-#[must_use]
-pub const fn judged_of(OrderId { term, evaluation, index }: OrderId) -> Judged {
-    Judged { term, evaluation, index }
 }

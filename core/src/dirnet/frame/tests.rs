@@ -26,7 +26,7 @@ fn change() -> impl Strategy<Value = Change> {
         }),
         (any::<(u8, u16, u32, u32, u16, bool)>(), rank()).prop_map(
             |((task, mark, epoch, evaluation, index, is_cleared), claimant)| {
-                let judged = Judged { term: Term { epoch, claimant }, evaluation, index };
+                let judged = OrderId { term: Term { epoch, claimant }, evaluation, index };
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         ),

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
     self as dirnet, Beat, Change, Component, ComponentIncarnation, FRAME_LEN, Frame, FrameError,
-    Judged, Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
+    Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -33,7 +33,7 @@ use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::{KeptTerm, KeptVotes};
-use crate::node::link::{FromComponent, OrderNumber, TaskChange};
+use crate::node::link::{FromComponent, TaskChange};
 use crate::node::membership::{FRAME, Membership};
 use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
@@ -394,9 +394,7 @@ impl DirNet {
                 Change::TaskError { task, kind, at_us, alpha }
             }
             TaskChange::Answered { task, mark, judged, is_cleared } => {
-                let OrderNumber { epoch, claimant, evaluation, index } = judged;
-                let term = Term { epoch, claimant: Rank(claimant) };
-                let judged = Judged { term, evaluation, index };
+                let judged = judged.into();
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         };

@@ -14,7 +14,7 @@ use weft_core::recovery::{
     self, Declared, DeclaredTask, Depth, Fallback, Header, Instruction, Judgement, Kind, Mark,
     OrderId, Status, Subject, Target, Verb,
 };
-use weft_core::script::{ScriptMember, ScriptStep, declare, judged_of, order_task};
+use weft_core::script::{ScriptMember, ScriptStep, declare, order_task};
 use weft_core::time::{Duration, Instant};
 
 use super::{MS, Move, World};
@@ -478,7 +478,6 @@ impl Scripts {
             return Some(Change::TaskError { task: 0, kind: 7, at_us, alpha: None });
         }
         let Mark { answered, judged, is_cleared } = self.task.take_mark()?;
-        let judged = judged_of(judged);
         Some(Change::TaskAnswered { task: 0, mark: answered as u16, judged, is_cleared })
     }
 }
