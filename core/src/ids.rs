@@ -44,11 +44,54 @@ impl Incarnation {
     }
 }
 
-/// A term of office of the cluster's manager. Decisions carry the term they were taken in, and
-/// one of an earlier term binds no member.
+/// The term of a manager. Decisions carry the term that they were taken in, and one of an earlier
+/// term binds no member. Terms are ordered by epoch, then claimant. Two different nodes therefore
+/// never claim the same term, and one node never claims an epoch that it has known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Term(pub u64);
+pub struct Term {
+    /// A lower bound on the number of terms before it.
+    pub epoch: u32,
+    /// The node that claims the term.
+    pub claimant: Rank,
+}
+
+impl Term {
+    /// The term of node 0 in this epoch.
+    #[must_use]
+    pub const fn of_epoch(epoch: u32) -> Self {
+        Self { epoch, claimant: Rank(0) }
+    }
+
+    /// The term that `claimant` may claim once it has known this one; none if epochs are exhausted.
+    #[must_use]
+    pub const fn claimed_by(self, claimant: Rank) -> Option<Self> {
+        match self.epoch.checked_add(1) {
+            Some(epoch) => Some(Self { epoch, claimant }),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.claimant)
+    }
+}
+
+/// Distinguishes an order of a recovery script from all others, but not from its repetition (RL-3);
+/// grows with each.
+///
+/// The mark of an order cannot: an order about a task without unanswered errors moves no mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId {
+    /// The term of the manager that gave it.
+    pub term: Term,
+    /// The number of the evaluation in its term; the list behind a PAUSE has its own.
+    pub evaluation: u32,
+    /// Its index among the orders of the evaluation, those of DEFAULT included.
+    pub index: u16,
+}
 
 /// A set of peers, as a bitmap: at most [`PeerSet::CAPACITY`] of them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -149,12 +192,20 @@ macro_rules! displays_its_number {
     )*};
 }
 
-displays_its_number!(Rank Peer Incarnation Term);
+displays_its_number!(Rank Peer Incarnation);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::vec::Vec;
+
+    #[test]
+    fn a_claim_is_above_all_that_the_claimant_knew() {
+        let known = Term { epoch: 7, claimant: Rank(3) };
+        assert!(known.claimed_by(Rank(0)).unwrap() > known);
+        let last = Term { epoch: u32::MAX, claimant: Rank(0) };
+        assert_eq!(last.claimed_by(Rank(1)), None);
+    }
 
     #[test]
     fn a_set_lists_its_peers_in_order() {

@@ -9,7 +9,7 @@
 //! Six words each, which a frame of the DIR net carries. What decides is
 //! [`recovery`](crate::recovery); the DIR net only checks that a sender is a member and its term.
 
-use crate::ids::Term;
+use crate::ids::{Rank, Term};
 
 /// The words of a message.
 pub const VOTE_WORDS: usize = 6;
@@ -153,18 +153,17 @@ fn outcome_words(outcome: &VoteOutcome, flags: u8) -> [u32; VOTE_WORDS] {
     let digest = if kind == BallotKind::Digest { DIGEST } else { 0 };
     let flags = flags | digest | if is_final { FINAL } else { 0 };
     let [low, high] = halves(value);
-    let [a, b, e0, e1, e2, e3, _, _] = term.0.to_le_bytes();
-    let [c, d] = number.to_le_bytes();
+    let ([a, b], [c, d]) = (term.claimant.0.to_le_bytes(), number.to_le_bytes());
     let what = u32::from_le_bytes([flags, nversion, voters, agreed]);
     let place = u32::from_le_bytes([a, b, c, d]);
-    [what, round, low, high, u32::from_le_bytes([e0, e1, e2, e3]), place]
+    [what, round, low, high, term.epoch, place]
 }
 
 fn outcome_of(words: [u32; VOTE_WORDS]) -> Option<(VoteOutcome, u8)> {
     let [what, round, low, high, epoch, place] = words;
     let [flags, nversion, voters, agreed] = what.to_le_bytes();
     let [a, b, c, d] = place.to_le_bytes();
-    let term = Term(u64::from(epoch) << 16 | u64::from(u16::from_le_bytes([a, b])));
+    let term = Term { epoch, claimant: Rank(u16::from_le_bytes([a, b])) };
     let kind = kind_of(flags & DIGEST)?;
     let outcome = VoteOutcome {
         term,
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
 
     const OUTCOME: VoteOutcome = VoteOutcome {
-        term: Term(7 << 16 | 3),
+        term: Term { epoch: 7, claimant: Rank(3) },
         number: 9,
         nversion: 15,
         round: u32::MAX,

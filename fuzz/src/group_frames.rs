@@ -144,7 +144,8 @@ pub fn run(mut bytes: &[u8]) {
             12..15 => members.iter_mut().for_each(receive),
             _ => {
                 for (fabric, groups) in &mut members {
-                    let decision = Decision { term: Term(1), removed: STRANGER, last: FIRST };
+                    let decision =
+                        Decision { term: Term::of_epoch(1), removed: STRANGER, last: FIRST };
                     groups.remove(fabric, decision).expect("a peer of loopback is fenced");
                 }
             }

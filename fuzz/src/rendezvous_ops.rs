@@ -198,7 +198,7 @@ impl<'net> Member<'net> {
     }
 
     fn remove_stranger(&mut self) {
-        let decision = Decision { term: Term(1), removed: STRANGER, last: FIRST };
+        let decision = Decision { term: Term::of_epoch(1), removed: STRANGER, last: FIRST };
         self.adapter.remove(&mut self.fabric, decision).expect("a peer of loopback is fenced");
     }
 }

@@ -22,7 +22,7 @@ const SCRIPT: &str = "DEFINE 0 = MANAGER\nDEFINE 1-3 = BACKUP\nDEFAULT = RESTART
 fn evaluated(program: &Program<'_>, picture: &Picture<64, 256>) -> (Vec<Placed>, Vec<Trace>) {
     let words = program.code().header().words;
     let mut rint = Rint::default();
-    rint.evaluate(program, picture, Term(1), Instant(0)).expect("it is idle");
+    rint.evaluate(program, picture, Term::of_epoch(1), Instant(0)).expect("it is idle");
     let (mut orders, mut traces) = (Vec::new(), Vec::new());
     loop {
         let progress = rint.step(program, words).expect("a verified image does not fail");

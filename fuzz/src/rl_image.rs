@@ -20,7 +20,7 @@ pub fn run(bytes: &[u8]) {
         fact.errors = (at as u32 + u32::from(*first)) % 3;
     }
     let mut rint = Rint::default();
-    rint.evaluate(&program, &picture, Term(1), Instant(0)).expect("it is idle");
+    rint.evaluate(&program, &picture, Term::of_epoch(1), Instant(0)).expect("it is idle");
     loop {
         let progress = rint.step(&program, words.max(1)).expect("a verified image does not fail");
         let Progress::Done(trace) = progress else { panic!("more steps than words") };

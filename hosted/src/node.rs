@@ -119,15 +119,7 @@ pub type NodeRendezvous = rendezvous::Adapter<PEERS, { REQUESTS + PART_REQUESTS 
 pub type PlainEndpoint<F> = Endpoint<F, SLOTS, PEERS, NodeMachines>;
 
 /// The machines that a node may have. They stand apart: most clusters have none of them.
-#[derive(Clone, Copy, Debug)]
-pub enum NodeMachines {}
-
-impl Machines for NodeMachines {
-    type Groups = NodeGroups;
-    type GroupsPlace = Box<NodeGroups>;
-    type Rendezvous = NodeRendezvous;
-    type RendezvousPlace = Box<NodeRendezvous>;
-}
+pub type NodeMachines = Machines<Box<NodeGroups>, Box<NodeRendezvous>>;
 
 /// Lays out the memory of a node of `cluster`.
 ///

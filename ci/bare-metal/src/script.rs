@@ -34,7 +34,7 @@ pub(crate) fn is_right() -> bool {
         let mut picture = Picture::<1, 4>::default();
         picture.tasks[3].errors = 2;
         let mut rint = Rint::<1, 4>::default();
-        let begun = rint.evaluate(&program, &picture, Term(1), Instant(0));
+        let begun = rint.evaluate(&program, &picture, Term::of_epoch(1), Instant(0));
         let ended = rint.step(&program, u16::MAX);
         let order = rint.poll_order().map(|placed| placed.order);
         let restart = Order::Task { task: 3, verb: Verb::Restart, mark: 2 };

@@ -93,7 +93,7 @@ pub(crate) fn is_right() -> bool {
 /// Lets `node`, which is number `me`, do what is due, and `other` hear of it.
 fn step(program: &Program<'_>, node: &mut Node, other: &mut Node, (me, now): (u8, Instant)) {
     let member = |node| VoteMember { node, incarnation: 1 };
-    let seat = VotingSeat { term: Term(opaque(1)), manager: 0, is_acting: me == 0 };
+    let seat = VotingSeat { term: Term::of_epoch(opaque(1)), manager: 0, is_acting: me == 0 };
     node.voting.step(program, seat, [member(0), member(1)].into_iter(), now);
     node.act();
     while let Some((_, message)) = node.voting.poll_message(now) {

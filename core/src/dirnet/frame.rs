@@ -17,10 +17,10 @@ use core::fmt;
 
 use super::database::VERSION_WORDS;
 use super::{
-    Alarm, Change, ComponentIncarnation, ImagePart, Judged, Level, Members, Message, Question,
-    ScriptOrder, ScriptVersion, Seat, Seen, TaskAction, Term, Version, ViewTag,
+    Alarm, Change, ComponentIncarnation, ImagePart, Level, Members, Message, Question, ScriptOrder,
+    ScriptVersion, Seat, Seen, TaskAction, Term, Version, ViewTag,
 };
-use crate::ids::{Incarnation, Rank};
+use crate::ids::{Incarnation, OrderId, Rank};
 use crate::vote::{VOTE_WORDS, VoteMessage};
 
 /// Bytes of a frame.
@@ -365,7 +365,7 @@ fn change_words(seq: u32, change: Change) -> [u32; 6] {
             }
         }
         Change::TaskAnswered { task, mark, judged, is_cleared } => {
-            let Judged { term, evaluation, index } = judged;
+            let OrderId { term, evaluation, index } = judged;
             let what = u32::from(task) | u32::from(mark) << 8 | u32::from(is_cleared) << 24;
             let place = u32::from(term.claimant.0) | u32::from(index) << 16;
             [seq, TASK_ANSWERED, what, term.epoch, evaluation, place]
@@ -405,7 +405,7 @@ fn change(w: &[u32; WORDS]) -> Result<Change, FrameError> {
             }
             let [a, b, c, d] = w[5].to_le_bytes();
             let term = Term { epoch: w[3], claimant: Rank(u16::from_le_bytes([a, b])) };
-            let judged = Judged { term, evaluation: w[4], index: u16::from_le_bytes([c, d]) };
+            let judged = OrderId { term, evaluation: w[4], index: u16::from_le_bytes([c, d]) };
             let (mark, is_cleared) = (u16::from_le_bytes([low, high]), flag == 1);
             (Change::TaskAnswered { task, mark, judged, is_cleared }, 6)
         }

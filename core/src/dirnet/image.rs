@@ -14,10 +14,10 @@
 
 use super::record::ERRORS;
 use super::{
-    ComponentIncarnation, ImagePart, Judged, Record, ScriptVersion, Standing, Task, TaskError, Term,
+    ComponentIncarnation, ImagePart, Record, ScriptVersion, Standing, Task, TaskError, Term,
 };
 use crate::checksum::crc32c;
-use crate::ids::{Incarnation, Rank};
+use crate::ids::{Incarnation, OrderId, Rank};
 
 /// Bytes of the image of an entry with the maximum number of tasks.
 pub(super) const IMAGE_LEN_MAX: usize = 79 + 10 * TASKS_MAX + 11 * ERRORS;
@@ -64,7 +64,7 @@ impl Image {
         image.put(&[record.role, record.status, record.task_count]);
         image.put(&record.reboots.to_le_bytes());
         image.put(&record.error_count.to_le_bytes());
-        let Judged { term, evaluation, index } = record.judged;
+        let OrderId { term, evaluation, index } = record.judged;
         image.put(&term.epoch.to_le_bytes());
         image.put(&term.claimant.0.to_le_bytes());
         image.put(&evaluation.to_le_bytes());
@@ -220,7 +220,7 @@ impl Source<'_> {
         let epoch = u32::from_le_bytes(self.take()?);
         let term = Term { epoch, claimant: Rank(u16::from_le_bytes(self.take()?)) };
         let evaluation = u32::from_le_bytes(self.take()?);
-        let judged = Judged { term, evaluation, index: u16::from_le_bytes(self.take()?) };
+        let judged = OrderId { term, evaluation, index: u16::from_le_bytes(self.take()?) };
         let mut record =
             Record { incarnation, seq, role, status, task_count, judged, ..Record::default() };
         record.script_held = u64::from_le_bytes(self.take()?);

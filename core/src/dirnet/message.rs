@@ -1,7 +1,7 @@
 //! The messages between components and I'm-Alive Tasks.
 
 use super::{ComponentIncarnation, Members, Term, Version};
-use crate::ids::{Incarnation, Rank};
+use crate::ids::{Incarnation, OrderId, Rank};
 use crate::vote::VoteMessage;
 
 /// One of a node's two endpoints, as sender or receiver.
@@ -103,17 +103,6 @@ pub struct ScriptOrder {
     pub mark: u32,
 }
 
-/// Identifies an order of a recovery script; grows with each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Judged {
-    /// The term in which it was given.
-    pub term: Term,
-    /// The number of the evaluation in its term.
-    pub evaluation: u32,
-    /// Its index in the evaluation.
-    pub index: u16,
-}
-
 /// A recovery script that a manager has put in force, by its digest; grows with each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptVersion {
@@ -166,7 +155,7 @@ pub enum Change {
         /// How many of its errors are answered.
         mark: u16,
         /// The last order about a task of the node that was judged.
-        judged: Judged,
+        judged: OrderId,
         /// Whether its α-count begins again.
         is_cleared: bool,
     },

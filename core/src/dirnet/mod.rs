@@ -51,6 +51,7 @@ mod im_alive;
 mod image;
 mod intensity;
 mod launcher;
+mod members;
 mod message;
 mod mutants;
 mod output;
@@ -63,9 +64,9 @@ mod snapshot;
 mod standing;
 pub mod strategy;
 mod supervision;
-mod term;
 mod view;
 
+pub use crate::ids::Term;
 pub use beat::{BEAT_LEN, Beat};
 pub use component::{Component, LargestComponent, Role};
 pub use config::{Config, ConfigError, Limits, Part, RestartLimit};
@@ -75,9 +76,10 @@ pub use frame::{FRAME_LEN, Frame, FrameError};
 pub use im_alive::{ImAliveTask, Post, Progress, Spawned};
 pub use image::{Assembly, Image, ImageError, PARTS_MAX, TASKS_MAX};
 pub use launcher::Launcher;
+pub use members::{ComponentIncarnation, Members};
 pub use message::{
-    Alarm, Change, ImagePart, Judged, Level, Message, Question, ScriptOrder, ScriptVersion, Seat,
-    Seen, TaskAction,
+    Alarm, Change, ImagePart, Level, Message, Question, ScriptOrder, ScriptVersion, Seat, Seen,
+    TaskAction,
 };
 pub use mutants::MUTANTS;
 pub use output::Output;
@@ -87,7 +89,6 @@ pub use reject::{Reject, Rejects};
 pub use snapshot::{Kept, SNAPSHOT_LEN_MAX};
 pub use standing::Standing;
 pub use supervision::{Announcement, End, Fenced, Greeted, Order, Starts, Step, Supervision};
-pub use term::{ComponentIncarnation, Members, Term};
 pub use view::{View, ViewNumber, ViewTag};
 
 use mutants::*;

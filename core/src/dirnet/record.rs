@@ -5,7 +5,8 @@
 //! appended with its time and leaves the status unchanged (G-26).
 
 use super::replay::is_after;
-use super::{Change, ComponentIncarnation, Judged, ScriptVersion};
+use super::{Change, ComponentIncarnation, ScriptVersion};
+use crate::ids::OrderId;
 
 /// The number of a node's latest errors that are kept.
 pub const ERRORS: usize = 8;
@@ -92,7 +93,7 @@ pub struct Record<const TASKS: usize> {
     /// The number of its errors so far; the latest are kept.
     pub error_count: u32,
     /// The last order of a recovery script about one of its tasks that the node has judged.
-    pub judged: Judged,
+    pub judged: OrderId,
     /// The recovery script that this incarnation has verified last, by its digest; 0 for none.
     pub script_held: u64,
     /// The last one that a manager has put in force and the node has used.
@@ -111,7 +112,7 @@ impl<const TASKS: usize> Default for Record<TASKS> {
             task_count: 0,
             reboots: 0,
             error_count: 0,
-            judged: Judged::default(),
+            judged: OrderId::default(),
             script_held: 0,
             script_used: ScriptVersion::default(),
             tasks: [Task::default(); TASKS],

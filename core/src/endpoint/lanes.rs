@@ -1,6 +1,6 @@
 //! The lanes of an endpoint: messages and pulses between two members, beside the mailbox.
 
-use super::{Endpoint, Machines, Plan};
+use super::{Endpoint, Machine, Plan};
 use crate::fabric::{Fabric, PostError};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LaneMessage, LaneReader, LaneWriter, PULSE_LEN, SendError};
@@ -28,7 +28,9 @@ impl Lanes {
     }
 }
 
-impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F, SLOTS, PEERS, M> {
+impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
+    Endpoint<F, SLOTS, PEERS, M>
+{
     /// Sends a lane message to `to`.
     ///
     /// # Errors

@@ -60,23 +60,19 @@ mod mutants;
 mod plan;
 
 pub use event::{Counters, Event, PutError};
-pub use machines::{Machine, Machines, NoMachines};
+pub use machines::{Machine, Machines, NoMachine};
 pub use mutants::MUTANTS;
 pub use plan::{Plan, PlanError};
-
-use core::borrow::{Borrow, BorrowMut};
 
 use heapless::Deque;
 
 use crate::fabric::{Completion, Fabric, FenceError, WorkId};
-use crate::group::GROUP_WORK;
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, is_pulse};
 use crate::mailbox::{
     self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
 };
 use crate::neb::{self, NEB_WORK, Neb};
-use crate::rendezvous::RENDEZVOUS_WORK;
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
 use lanes::Lanes;
@@ -89,7 +85,7 @@ pub const OWNER_TIMERS: u32 = 56;
 /// The deadlines of the machines.
 const MAILBOX: Key = Key(0);
 const BROADCAST: Key = Key(1);
-const RENDEZVOUS: Key = Key(2);
+const MACHINES: Key = Key(2);
 const MACHINE_TIMERS: u32 = 8;
 const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
 /// Steps of the wheel in one poll; the rest is left to the next poll, which is due at once.
@@ -106,12 +102,11 @@ pub const BROADCAST_DEPTH: usize = 16;
 static_assertions::const_assert!(OUTBOX_WORK != OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > OUTBOX_WORK && NEB_WORK > OWNER_WORK);
 static_assertions::const_assert!(NEB_WORK > LANE_WORK);
-static_assertions::const_assert!(GROUP_WORK > NEB_WORK && RENDEZVOUS_WORK > GROUP_WORK);
 static_assertions::const_assert!(OWNER_WORK != LANE_WORK && LANE_WORK != OUTBOX_WORK);
 
 /// All machines of one member: up to `SLOTS` mailbox slots, up to `PEERS` peers, and those of `M`.
 #[derive(Clone, Debug)]
-pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines = NoMachines> {
+pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M = Machines> {
     fabric: F,
     plan: Plan,
     incarnation: Incarnation,
@@ -124,8 +119,7 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machin
     /// The peer whose lane is read first, so that no lane starves another.
     lane_turn: usize,
     broadcast: Option<Neb<PEERS, BROADCAST_DEPTH>>,
-    groups: Option<M::GroupsPlace>,
-    rendezvous: Option<M::RendezvousPlace>,
+    machines: M,
     events: Deque<Event, EVENTS>,
     /// Every deadline: the machines' and the owner's.
     wheel: Wheel<TIMERS>,
@@ -134,7 +128,9 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machin
     counters: Counters,
 }
 
-impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F, SLOTS, PEERS, M> {
+impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
+    Endpoint<F, SLOTS, PEERS, M>
+{
     /// The endpoint of `fabric.me()` in its `incarnation`. Clears work that an earlier incarnation
     /// had under way, and continues with the messages in its mailbox. Admits itself and no peer.
     ///
@@ -199,8 +195,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
             lanes: [const { None }; PEERS],
             lane_turn: 0,
             broadcast,
-            groups: None,
-            rendezvous: None,
+            machines: M::default(),
             events: Deque::new(),
             wheel: Wheel::new(TICK),
             done: [Completion::NONE; BATCH],
@@ -268,12 +263,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
             return Err(FenceError::NotReady);
         }
         let lanes = Lanes::begin(&self.fabric, &self.plan, self.incarnation, (peer, incarnation));
-        if let Some(groups) = &mut self.groups {
-            groups.borrow_mut().prepare(&self.fabric, peer, incarnation);
-        }
-        if let Some(rendezvous) = &mut self.rendezvous {
-            rendezvous.borrow_mut().prepare(&self.fabric, peer, incarnation);
-        }
+        self.machines.prepare(&self.fabric, peer, incarnation);
         self.fabric.admit(peer, incarnation)?;
         debug!("peer {} admitted in incarnation {}", peer.0, incarnation.0);
         self.lanes[peer.index()] = Some(lanes);
@@ -283,12 +273,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.handle_admitted(peer);
         }
-        if let Some(groups) = &mut self.groups {
-            groups.borrow_mut().handle_admitted(peer);
-        }
-        if let Some(rendezvous) = &mut self.rendezvous {
-            rendezvous.borrow_mut().handle_admitted(peer);
-        }
+        self.machines.handle_admitted(peer);
         Ok(())
     }
 
@@ -300,9 +285,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
     pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
         self.check_other(peer)?;
         self.lanes[peer.index()] = None;
-        if let Some(groups) = &mut self.groups {
-            groups.borrow_mut().handle_fenced(peer);
-        }
+        self.machines.handle_fencing(peer);
         if let Some(event) = self.outboxes[peer.index()].lose() {
             self.note(peer, event);
         }
@@ -313,10 +296,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
         debug!("peer {} fenced", peer.0);
         self.admitted.remove(peer);
         self.mailbox.handle_fenced(peer);
-        // Behind the fence: until it holds, the peer reads what it was lent.
-        if let Some(rendezvous) = &mut self.rendezvous {
-            rendezvous.borrow_mut().handle_fenced(peer);
-        }
+        self.machines.handle_fenced(peer);
         Ok(())
     }
 
@@ -431,12 +411,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.poll(&mut self.fabric, now);
         }
-        if let Some(groups) = &mut self.groups {
-            groups.borrow_mut().poll(&mut self.fabric, now);
-        }
-        if let Some(rendezvous) = &mut self.rendezvous {
-            rendezvous.borrow_mut().poll(&mut self.fabric, now);
-        }
+        self.machines.poll(&mut self.fabric, now);
         let count = self.fabric.poll(now, &mut self.done);
         if !self.unposted.is_empty() {
             self.post_again();
@@ -464,9 +439,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
     /// and of [`Self::wake_at`], or a little sooner (see [`Wheel::next_deadline`]).
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let broadcast = self.broadcast.as_ref().and_then(Neb::poll_timeout);
-        let rendezvous = self.rendezvous.as_ref().and_then(|it| it.borrow().poll_timeout());
-        let mailbox = self.mailbox.poll_timeout();
-        let deadlines = [(MAILBOX, mailbox), (BROADCAST, broadcast), (RENDEZVOUS, rendezvous)];
+        let (mailbox, machines) = (self.mailbox.poll_timeout(), self.machines.poll_timeout());
+        let deadlines = [(MAILBOX, mailbox), (BROADCAST, broadcast), (MACHINES, machines)];
         for (key, deadline) in deadlines {
             let kept = self.wheel.keep(key, deadline);
             debug_assert!(kept.is_ok(), "the machines have their keys");
@@ -517,23 +491,13 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
                     broadcast.handle_completion(&mut self.fabric, now, completion);
                 }
             }
-            GROUP_WORK => {
-                if let Some(groups) = &mut self.groups {
-                    groups.borrow_mut().handle_completion(&self.fabric, completion);
-                }
-            }
-            RENDEZVOUS_WORK => {
-                if let Some(rendezvous) = &mut self.rendezvous {
-                    rendezvous.borrow_mut().handle_completion(&self.fabric, completion);
-                }
-            }
             GONE => {
                 // A fence that came before has ended it for the caller.
                 if self.admitted.contains(completion.peer) {
                     self.push(Event::Gone { peer: completion.peer });
                 }
             }
-            machine => debug!("completion for unknown machine {}", machine),
+            _ => self.machines.handle_completion(&self.fabric, completion),
         }
     }
 

@@ -96,7 +96,7 @@ where
             epoch: Incarnation(FIRST),
             me: fabric.me(),
             removed: [Incarnation(0); PEERS],
-            term: Term(0),
+            term: Term::default(),
             reachable: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
             groups: [const { None }; GROUPS],

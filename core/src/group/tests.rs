@@ -204,7 +204,10 @@ fn survivors_of_a_root_agree_on_its_last_message() {
     let mut survivors = members.split_off(1);
     for (fabric, groups) in &mut survivors {
         groups
-            .remove(fabric, Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+            .remove(
+                fabric,
+                Decision { term: Term::of_epoch(1), removed: Peer(0), last: Incarnation(1) },
+            )
             .unwrap();
     }
     run(&mut survivors);

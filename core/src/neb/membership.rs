@@ -27,7 +27,7 @@ pub(super) struct Members {
 
 impl Members {
     pub(super) const fn all(me: Peer, peers: u16) -> Self {
-        Self { me, live: PeerSet::first(peers as usize), term: Term(0) }
+        Self { me, live: PeerSet::first(peers as usize), term: Term::of_epoch(0) }
     }
 
     /// All other members.

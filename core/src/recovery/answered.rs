@@ -94,8 +94,8 @@ pub(in crate::recovery) mod tests {
     use super::*;
     use crate::ids::Term;
 
-    const fn id(term: u64, evaluation: u32, index: u16) -> OrderId {
-        OrderId { term: Term(term), evaluation, index }
+    const fn id(term: u32, evaluation: u32, index: u16) -> OrderId {
+        OrderId { term: Term::of_epoch(term), evaluation, index }
     }
 
     #[test]

@@ -155,7 +155,7 @@ mod tests {
     }
 
     const fn order(evaluation: u32) -> OrderId {
-        OrderId { term: Term(1), evaluation, index: 0 }
+        OrderId { term: Term::of_epoch(1), evaluation, index: 0 }
     }
 
     #[test]

@@ -311,7 +311,7 @@ pub(in crate::recovery) mod tests {
     fn rl1_news_are_evaluated_at_most_once_in_10_ms_and_the_same_picture_never_again() {
         let image = restarting();
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         assert!(evaluator.handle_picture(&program, &facts(), ms(1)).unwrap().is_some());
         assert_eq!(evaluator.handle_picture(&program, &facts(), ms(50)), Ok(None));
         let mut news = facts();
@@ -332,7 +332,7 @@ pub(in crate::recovery) mod tests {
     fn rl3_an_order_is_repeated_until_it_is_judged_and_holds_up_those_behind_it() {
         let image = restarting();
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
         let first = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
         assert_eq!((first.task, first.node, first.seen), (3, 1, 1));
@@ -360,7 +360,7 @@ pub(in crate::recovery) mod tests {
         let start = Instruction::Act { verb: Verb::Start, target: Target::One(T3) };
         let image = image(&section(&[test(Status::Present, Subject::Any(Kind::Node))], &[start]));
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
         let mut news = facts();
         news.tasks[3].answered = 2;
@@ -384,7 +384,7 @@ pub(in crate::recovery) mod tests {
         let restart = Instruction::Act { verb: Verb::Restart, target: Target::Set(0) };
         let image = image(&section(&[faulty], &[restart]));
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         let mut picture = facts();
         (picture.tasks[4].errors, picture.tasks[5].errors) = (1, 1);
         evaluator.handle_picture(&program, &picture, ms(1)).unwrap();
@@ -399,7 +399,7 @@ pub(in crate::recovery) mod tests {
         let restart = Instruction::Act { verb: Verb::Restart, target: Target::One(N1) };
         let image = image(&section(&[test(Status::Faulty, Subject::Any(Kind::Task))], &[restart]));
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
         let node = Order::Node { node: 1, verb: Verb::Restart };
         assert_eq!(evaluator.poll_order().map(|placed| placed.order), Some(node));
@@ -429,7 +429,7 @@ pub(in crate::recovery) mod tests {
         code.extend([faulty(T4), Instruction::JumpIfFalse(end), restart(n2), Instruction::End]);
         let image = image(&code);
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         let mut picture = facts();
         picture.tasks[4].errors = 1;
         evaluator.handle_picture(&program, &picture, ms(1)).unwrap();
@@ -456,7 +456,7 @@ pub(in crate::recovery) mod tests {
         ];
         let image = image(&section(&[test(Status::Faulty, Subject::Any(Kind::Task))], &list));
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
         let mut news = facts();
         news.tasks[5].errors += 1;
@@ -472,7 +472,7 @@ pub(in crate::recovery) mod tests {
     pub(in crate::recovery) fn rl12_the_next_script_begins_afresh_and_its_orders_are_later() {
         let image = restarting();
         let program = verify(&image, &ANY_CLUSTER).unwrap();
-        let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+        let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
         evaluator.handle_picture(&program, &facts(), ms(1)).unwrap();
         let old = evaluator.poll_task_order(ms(1), |_, _| false).unwrap();
         evaluator.replace_script();

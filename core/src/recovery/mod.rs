@@ -45,6 +45,7 @@ mod voting;
 #[cfg(test)]
 mod tests;
 
+pub use crate::ids::OrderId;
 pub use alpha::{AlphaCount, AlphaRule};
 pub use answered::{Answered, Judgement};
 pub use declared::{Declared, DeclaredTask, Mark};
@@ -57,7 +58,7 @@ pub use mutants::MUTANTS;
 pub use op::{
     Algorithm, Comparison, FactName, Fallback, Kind, Op, Role, Status, TimeoutName, Verb,
 };
-pub use order::{Order, OrderId, Outcome, Placed, Trace};
+pub use order::{Order, Outcome, Placed, Trace};
 pub use picture::{NodeFact, Picture, TaskFact, TaskState};
 pub use poll::{Poll, VoteMember};
 pub use program::{Program, Timeouts, VotingRule, Watchdog};

@@ -4,7 +4,7 @@ use heapless::Vec;
 
 use super::limits::{ARGS_MAX, HELD_MAX};
 use super::{Entity, Verb};
-use crate::ids::Term;
+use crate::ids::{OrderId, Term};
 
 /// An order of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,19 +80,6 @@ pub enum Order {
         /// How many arguments there are.
         count: u8,
     },
-}
-
-/// Distinguishes an order from all others, but not from its repetition (RL-3); grows with each.
-///
-/// The mark of an order cannot: an order about a task without unanswered errors moves no mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OrderId {
-    /// The term of the manager that gave it.
-    pub term: Term,
-    /// The number of the evaluation in its term; the list behind a PAUSE has its own.
-    pub evaluation: u32,
-    /// Its index among the orders of the evaluation, those of DEFAULT included.
-    pub index: u16,
 }
 
 /// An order, its identity, and where the script gives it.

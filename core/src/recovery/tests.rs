@@ -95,7 +95,7 @@ pub(super) fn facts() -> Facts {
 /// The orders of one evaluation of `image`, and its trace.
 pub(super) fn run(rint: &mut Rint<4, 8>, image: &[u8], facts: &Facts) -> (Vec<Order>, Trace) {
     let program = verify(image, &ANY_CLUSTER).unwrap();
-    rint.evaluate(&program, facts, Term(1), Instant(0)).unwrap();
+    rint.evaluate(&program, facts, Term::of_epoch(1), Instant(0)).unwrap();
     finish(rint, &program)
 }
 

@@ -78,7 +78,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
             me: fabric.me(),
             live: PeerSet::first(usize::from(sizes.peers)),
             removed: [Incarnation(0); PEERS],
-            term: Term(0),
+            term: Term::default(),
             lanes: [const { None }; PEERS],
             reachable: PeerSet::EMPTY,
             ends: Ends::new(config, regions, boot),

@@ -24,8 +24,8 @@ pub use agree::{ReloadEnd, ReloadRefused, ScriptStep};
 pub use facts::{SILENT, TaskStatus, alpha_after};
 pub use orders::{action_of, declare, order_node, order_task};
 
-use crate::dirnet::{self, Component, Judged, Role};
-use crate::ids::{Rank, Term};
+use crate::dirnet::{Component, Role};
+use crate::ids::Rank;
 use crate::recovery::{
     Evaluator, OrderId, Placed, Program, Reload, RintError, TaskOrder, Trace, mutants,
 };
@@ -119,7 +119,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
             self.acting = None;
             return false;
         }
-        let term = number_of(machine.term());
+        let term = machine.term();
         let Some(acting) = self.acting.as_ref().filter(|acting| acting.term() == term) else {
             return true;
         };
@@ -140,7 +140,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
     ) -> Result<Option<Trace>, RintError> {
         let picture = self.picture(program, machine, now);
         self.digest = machine.database().digest();
-        let term = number_of(machine.term());
+        let term = machine.term();
         // Variables, PAUSEs and repetitions end with the term (RL-3).
         let acting = self.acting.take().filter(|acting| acting.term() == term);
         let acting = self.acting.insert(acting.unwrap_or_else(|| Evaluator::new(term)));
@@ -168,7 +168,7 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
     ) -> Option<TaskOrder> {
         let is_judged = |order: &TaskOrder, id: OrderId| {
             let record = machine.database().record(Rank(order.node.into()));
-            record.is_some_and(|record| id <= id_of(record.judged))
+            record.is_some_and(|record| id <= record.judged)
         };
         self.acting.as_mut()?.poll_task_order(now, is_judged)
     }
@@ -190,25 +190,4 @@ impl<const NODES: usize, const NUMBERS: usize> ScriptMember<NODES, NUMBERS> {
         self.learnt.iter_mut().for_each(|(_, at)| shift(at));
         shift(&mut self.ask_at);
     }
-}
-
-/// The term as orders name it: greater for each later one.
-#[must_use]
-pub const fn number_of(dirnet::Term { epoch, claimant: Rank(claimant) }: dirnet::Term) -> Term {
-    Term((epoch as u64) << 16 | claimant as u64)
-}
-
-/// The order that an entry shows as judged last.
-#[must_use]
-pub const fn id_of(Judged { term, evaluation, index }: Judged) -> OrderId {
-    OrderId { term: number_of(term), evaluation, index }
-}
-
-/// The reverse of [`id_of`].
-#[must_use]
-pub const fn judged_of(OrderId { term: Term(term), evaluation, index }: OrderId) -> Judged {
-    let [a, b, c, d, e, f, ..] = term.to_le_bytes();
-    let epoch = u32::from_le_bytes([c, d, e, f]);
-    let term = dirnet::Term { epoch, claimant: Rank(u16::from_le_bytes([a, b])) };
-    Judged { term, evaluation, index }
 }

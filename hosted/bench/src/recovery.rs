@@ -153,7 +153,7 @@ fn evaluate(
     orders: &mut Vec<Order>,
 ) -> Result<u16, BenchError> {
     orders.clear();
-    rint.evaluate(program, picture, Term(1), Instant(0)).map_err(script::refused)?;
+    rint.evaluate(program, picture, Term::of_epoch(1), Instant(0)).map_err(script::refused)?;
     let words = program.code().header().words;
     let Progress::Done(trace) = rint.step(program, words).map_err(script::refused)? else {
         return Err(BenchError::OutOfStep("an evaluation has no end"));

@@ -87,16 +87,6 @@ use tensor_clients::TensorClients;
 
 /// How often the loop checks for room on the link.
 const ROOM_EVERY: Duration = Duration::from_millis(1);
-/// The loop's own deadlines in the endpoint's wheel.
-const PUTS: u32 = 0;
-const TAKES: u32 = 1;
-const CASTS: u32 = 2;
-const DELIVERIES: u32 = 3;
-const DIRNET: u32 = 4;
-const INQUIRIES: u32 = 5;
-const OWN_PUTS: u32 = 6;
-const GROUP_CLIENTS: u32 = 7;
-const TENSOR_CLIENTS: u32 = 8;
 
 /// The identity of this component: its node and its incarnation.
 #[derive(Clone, Copy)]
@@ -454,18 +444,19 @@ impl Component {
     /// How long the loop may sleep: until the earliest deadline in the endpoint's wheel.
     pub(crate) fn timeout(&mut self) -> Duration {
         let dirnet = self.dirnet.as_ref().map(|dirnet| dirnet.next_ns(self.faults.timers()));
+        // The place of each is its timer in the endpoint's wheel.
         let deadlines = [
-            (PUTS, self.puts.next_retry_ns()),
-            (TAKES, self.takes.next_deadline_ns()),
-            (CASTS, self.casts.next_deadline_ns()),
-            (DELIVERIES, self.deliveries.next_deadline_ns()),
-            (DIRNET, dirnet),
-            (INQUIRIES, self.inquiries.next_deadline_ns()),
-            (OWN_PUTS, self.own_puts.next_retry_ns()),
-            (GROUP_CLIENTS, self.group_clients.next_deadline_ns()),
-            (TENSOR_CLIENTS, self.tensor_clients.next_deadline_ns()),
+            self.puts.next_retry_ns(),
+            self.takes.next_deadline_ns(),
+            self.casts.next_deadline_ns(),
+            self.deliveries.next_deadline_ns(),
+            dirnet,
+            self.inquiries.next_deadline_ns(),
+            self.own_puts.next_retry_ns(),
+            self.group_clients.next_deadline_ns(),
+            self.tensor_clients.next_deadline_ns(),
         ];
-        for (timer, deadline_ns) in deadlines {
+        for (timer, deadline_ns) in (0..).zip(deadlines) {
             let kept = self.endpoint.wake_at(timer, deadline_ns.map(Instant));
             debug_assert!(kept.is_ok(), "the endpoint has timers for its owner");
         }

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use weft_core::dirnet::{Alarm, Frame, ImAliveTask, Message, News, Output, Post, Spawned};
-use weft_core::ids::{Peer, PeerSet, Rank};
+use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
 use crate::bootstrap::{Datagram, DatagramPort, DatagramSender};
@@ -73,6 +73,7 @@ impl Cut {
 /// The handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct ImAlive {
+    boot: Incarnation,
     inputs: SyncSender<Input>,
     refusals: Refusals,
 }
@@ -99,11 +100,17 @@ impl ImAlive {
     ) -> Result<Self, ProcessError> {
         let (inputs, received) = sync_channel(INBOX);
         let nap = Duration::from_nanos(overseer::bound_ns(&post.profile) / 8);
+        let boot = post.boot;
         let (task, refusals) = (ImAliveTask::new(post), Refusals::default());
         let mut running =
             Thread { task, flag, nap, datagrams, cut, sink, refusals: refusals.clone() };
         start_thread("weft-im-alive", move || running.run(&received))?;
-        Ok(Self { inputs, refusals })
+        Ok(Self { boot, inputs, refusals })
+    }
+
+    /// The boot that it watches.
+    pub(super) const fn boot(&self) -> Incarnation {
+        self.boot
     }
 
     /// How many frames it has refused, by reason.
@@ -215,7 +222,7 @@ mod tests {
     #[test]
     fn what_a_full_inbox_drops_is_counted() {
         let (inputs, _inbox) = sync_channel(2);
-        let im_alive = ImAlive { inputs, refusals: Refusals::default() };
+        let im_alive = ImAlive { boot: Incarnation(1), inputs, refusals: Refusals::default() };
         im_alive.handle_datagram(Rank(1), Vec::new());
         im_alive.handle_ended();
         assert!(im_alive.refused().is_empty());

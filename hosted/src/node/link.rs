@@ -21,7 +21,7 @@ mod outgoing;
 use std::os::fd::RawFd;
 
 use serde::{Deserialize, Serialize};
-use weft_core::ids::Term;
+use weft_core::ids::{Rank, Term};
 use weft_core::recovery::OrderId;
 
 pub(super) use outgoing::{Outgoing, SendError};
@@ -138,18 +138,15 @@ pub(super) struct OrderNumber {
 }
 
 impl From<OrderId> for OrderNumber {
-    fn from(OrderId { term: Term(term), evaluation, index }: OrderId) -> Self {
-        let [a, b, low @ .., _, _] = term.to_be_bytes();
-        debug_assert_eq!((a, b), (0, 0), "an epoch has 32 bits");
-        let [.., high, last] = term.to_be_bytes();
-        let claimant = u16::from_be_bytes([high, last]);
-        Self { epoch: u32::from_be_bytes(low), claimant, evaluation, index }
+    fn from(OrderId { term, evaluation, index }: OrderId) -> Self {
+        let Term { epoch, claimant: Rank(claimant) } = term;
+        Self { epoch, claimant, evaluation, index }
     }
 }
 
 impl From<OrderNumber> for OrderId {
     fn from(OrderNumber { epoch, claimant, evaluation, index }: OrderNumber) -> Self {
-        Self { term: Term(u64::from(epoch) << 16 | u64::from(claimant)), evaluation, index }
+        Self { term: Term { epoch, claimant: Rank(claimant) }, evaluation, index }
     }
 }
 

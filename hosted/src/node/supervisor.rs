@@ -130,8 +130,6 @@ struct Supervisor {
     /// how many of them a script has answered.
     past: Option<Vec<(u8, u16, u16)>>,
     reset: Box<dyn ResetNode>,
-    /// The first component of the node's present boot; those that follow are clones of it.
-    boot: Option<Incarnation>,
     /// The first component of all: the promises in the memory date from it.
     memory_since: Option<Incarnation>,
     /// The name of the memory for peers: drawn with it.
@@ -244,7 +242,6 @@ impl Supervisor {
             ),
             past: None,
             reset,
-            boot: None,
             memory_since: None,
             memory_name: draw_name()?,
             signing,

@@ -35,10 +35,13 @@ fn counts(tree: &Tree) -> Vec<Count> {
         // A new capability adds its own lines (the return of removed members, the paths of tensors,
         // voting, the libraries for C and Python, metrics, a protocol of others in the simulator,
         // restarts of removed nodes, tensors in parts, waits for room); the house itself shrinks.
-        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(207_300.0)),
-        row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(38.0)),
-        row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.2)),
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(208_000.0)),
+        row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(37.0)),
+        row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.3)),
         row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),
+        row("fields that hold an incarnation or a standing", held(&sources), Limit::AtMost(81.0)),
+        row("types that name a term", terms(&sources), Limit::AtMost(1.0)),
+        row("examples in Rust", examples(&sources), Limit::AtLeast(14.0)),
     ]
 }
 
@@ -86,6 +89,42 @@ fn by_hand(sources: &[&Source]) -> f64 {
     let lines = outside.flat_map(|source| &source.lines);
     let is_by_hand = |code: &str| code.contains("Error for ") && code.starts_with("impl");
     number(lines.filter(|line| is_by_hand(&line.code) && !line.code.contains('<')).count())
+}
+
+/// The fields in which core and the library keep which incarnation of a node is in or out; the own
+/// incarnations and those of messages are among them.
+fn held(sources: &[&Source]) -> f64 {
+    const TYPES: &[&str] = &["Incarnation", "ComponentIncarnation", "Standing", "Announcement"];
+    let is_shipped = |path: &str| path.starts_with("core/src/") || path.starts_with("hosted/src/");
+    let mut count = 0;
+    for source in sources.iter().filter(|source| is_shipped(&source.path)) {
+        let mut in_struct = false;
+        for line in source.lines.iter().filter(|line| !line.is_test) {
+            let is_head = words(&line.code, "struct ").next().is_some() && line.code.ends_with('{');
+            in_struct = is_head || in_struct && line.code != "}";
+            let is_field = in_struct && line.code.ends_with(',');
+            count += usize::from(is_field && TYPES.iter().any(|it| has_word(&line.code, it)));
+        }
+    }
+    number(count)
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    words(code, word).next().is_some()
+}
+
+fn terms(sources: &[&Source]) -> f64 {
+    let core = sources.iter().filter(|source| source.path.starts_with("core/src/"));
+    let lines = core.flat_map(|source| &source.lines);
+    number(lines.filter(|line| has_word(&line.code, "struct Term")).count())
+}
+
+fn examples(sources: &[&Source]) -> f64 {
+    let is_example = |source: &&&Source| {
+        let mut lines = source.lines.iter();
+        source.path.contains("/examples/") && lines.any(|line| line.code.contains("fn main("))
+    };
+    number(sources.iter().filter(is_example).count())
 }
 
 #[test]

@@ -157,10 +157,16 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
         self.fellow(node).is_some_and(|fellow| fellow.unfenced == Incarnation(0))
     }
 
+    /// The fences that were ordered here and are not carried out: each node, and the last of its
+    /// boots. One that failed is tried again.
+    pub fn unfenced(&self) -> impl Iterator<Item = (Rank, Incarnation)> {
+        let fellows = (0..).map(Rank).zip(&self.fellows).map(|(node, it)| (node, it.unfenced));
+        fellows.filter(|(_, boot)| *boot != Incarnation(0))
+    }
+
     /// Whether a fence that was ordered here has not been carried out.
     fn owes_fence(&self) -> bool {
-        let is_owed = self.fellows.iter().any(|fellow| fellow.unfenced != Incarnation(0));
-        is_owed && !crate::dirnet::VIEWS_PRECEDE_FENCES.is_planted()
+        self.unfenced().next().is_some() && !crate::dirnet::VIEWS_PRECEDE_FENCES.is_planted()
     }
 
     /// Before the numbers of this term are used up, a manager claims the next one.

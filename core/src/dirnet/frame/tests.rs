@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::dirnet::Standing;
-use crate::ids;
 use crate::vote::{Ballot, BallotKind, VoteOutcome};
 use proptest::prelude::*;
 use std::vec;
@@ -27,7 +26,7 @@ fn change() -> impl Strategy<Value = Change> {
         }),
         (any::<(u8, u16, u32, u32, u16, bool)>(), rank()).prop_map(
             |((task, mark, epoch, evaluation, index, is_cleared), claimant)| {
-                let judged = Judged { term: Term { epoch, claimant }, evaluation, index };
+                let judged = OrderId { term: Term { epoch, claimant }, evaluation, index };
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         ),
@@ -68,7 +67,7 @@ fn vote() -> impl Strategy<Value = VoteMessage> {
     );
     let outcome = (any::<(u32, u16, u16, u8, u32, u8, u8, i64, bool)>(), kind).prop_map(
         |((epoch, claimant, number, nversion, round, voters, agreed, value, is_final), kind)| {
-            let term = ids::Term(u64::from(epoch) << 16 | u64::from(claimant));
+            let term = Term { epoch, claimant: Rank(claimant) };
             VoteOutcome { term, number, nversion, round, voters, agreed, kind, value, is_final }
         },
     );

@@ -19,26 +19,9 @@ type Inline = Groups<PEERS, 1>;
 type Four<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Apart>;
 
 /// Groups in a box.
-#[derive(Clone, Debug)]
-enum Apart {}
-
-impl Machines for Apart {
-    type Groups = Inline;
-    type GroupsPlace = Box<Inline>;
-    type Rendezvous = ();
-    type RendezvousPlace = ();
-}
-
+type Apart = Machines<Box<Inline>>;
 /// Groups in the endpoint.
-#[derive(Clone, Debug)]
-enum Within {}
-
-impl Machines for Within {
-    type Groups = Inline;
-    type GroupsPlace = Inline;
-    type Rendezvous = ();
-    type RendezvousPlace = ();
-}
+type Within = Machines<Inline>;
 
 fn sizes(spread: Spread) -> Config {
     let tree = Tree { class: Class::Pipe, costs: Costs::postal(1) };
@@ -148,7 +131,11 @@ fn stream_with_a_kill(spread: Spread, victim: Peer) -> Vec<Received> {
             for survivor in all.iter_mut().filter(|it| it.me() != victim) {
                 survivor.fence(victim).unwrap();
                 survivor
-                    .remove(Decision { term: Term(1), removed: victim, last: Incarnation(1) })
+                    .remove(Decision {
+                        term: Term::of_epoch(1),
+                        removed: victim,
+                        last: Incarnation(1),
+                    })
                     .unwrap();
             }
         }
@@ -218,7 +205,7 @@ fn a_root_that_is_removed_ends_its_stream_at_all_survivors() {
     for survivor in &mut all[1..] {
         survivor.fence(Peer(0)).unwrap();
         survivor
-            .remove(Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+            .remove(Decision { term: Term::of_epoch(1), removed: Peer(0), last: Incarnation(1) })
             .unwrap();
     }
     let mut received: Vec<_> = ALL.into_iter().map(|_| Received::default()).collect();

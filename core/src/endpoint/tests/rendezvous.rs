@@ -19,15 +19,7 @@ const LATE: Instant = Instant(1_000_000_000);
 type Net3 = Net<PEERS, WORDS>;
 type Three<'net> = Endpoint<Loopback<'net, PEERS, WORDS>, SLOTS, PEERS, Tensors>;
 
-#[derive(Clone, Debug)]
-enum Tensors {}
-
-impl Machines for Tensors {
-    type Groups = ();
-    type GroupsPlace = ();
-    type Rendezvous = Adapter<PEERS, 6>;
-    type RendezvousPlace = Box<Adapter<PEERS, 6>>;
-}
+type Tensors = Machines<NoMachine, Box<Adapter<PEERS, 6>>>;
 
 fn plan() -> Plan {
     let mailbox = mailbox::Config::new(3, SLOTS as u32, 40, Duration::from_millis(1)).unwrap();
@@ -179,7 +171,9 @@ fn rz15_one_decision_removes_a_member_from_the_rendezvous_as_well() {
     receive(&mut all[1]).unwrap();
     all[0].poll(NOW);
     net.lose(DESTINATION);
-    all[0].remove(Decision { term: Term(1), removed: DESTINATION, last: Incarnation(1) }).unwrap();
+    all[0]
+        .remove(Decision { term: Term::of_epoch(1), removed: DESTINATION, last: Incarnation(1) })
+        .unwrap();
     all[0].fence(DESTINATION).unwrap();
     let (adapter, fabric) = all[0].rendezvous().unwrap();
     assert_eq!(adapter.used(), [0, 1, 0], "the value is there, and no waiter");
@@ -187,7 +181,9 @@ fn rz15_one_decision_removes_a_member_from_the_rendezvous_as_well() {
     adapter.cleanup_all();
     adapter.poll(fabric, NOW);
     assert!(adapter.offers().is_whole());
-    all[2].remove(Decision { term: Term(1), removed: SOURCE, last: Incarnation(1) }).unwrap();
+    all[2]
+        .remove(Decision { term: Term::of_epoch(1), removed: SOURCE, last: Incarnation(1) })
+        .unwrap();
     let (adapter, fabric) = all[2].rendezvous().unwrap();
     let key = Key::new((SOURCE, None), Peer(2), ("weights", "0:0")).unwrap();
     let refused = adapter.receive(fabric, NOW, (&key, STEP), (Expect::any(), LATE));

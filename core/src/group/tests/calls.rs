@@ -13,7 +13,7 @@ fn remove(members: &mut [Member<'_>], removed: u16) {
         groups
             .remove(
                 fabric,
-                Decision { term: Term(1), removed: Peer(removed), last: Incarnation(1) },
+                Decision { term: Term::of_epoch(1), removed: Peer(removed), last: Incarnation(1) },
             )
             .unwrap();
     }

@@ -12,7 +12,8 @@ pub(super) fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Mem
 
 /// The epochs of `removed` up to `last` are over, as this member knows.
 pub(super) fn remove((fabric, groups): &mut Member<'_>, removed: u16, last: u32) {
-    let decision = Decision { term: Term(1), removed: Peer(removed), last: Incarnation(last) };
+    let decision =
+        Decision { term: Term::of_epoch(1), removed: Peer(removed), last: Incarnation(last) };
     groups.remove(fabric, decision).unwrap();
 }
 

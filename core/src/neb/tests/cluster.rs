@@ -170,7 +170,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
 
     /// All remaining members remove `peer`.
     pub(super) fn remove(&mut self, peer: Peer) {
-        let decision = Decision { term: Term(1), removed: peer, last: FIRST };
+        let decision = Decision { term: Term::of_epoch(1), removed: peer, last: FIRST };
         self.liars.insert(peer);
         self.node(peer).stopped = true;
         for node in &mut self.nodes {

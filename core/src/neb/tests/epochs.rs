@@ -83,7 +83,7 @@ impl<'net, const N: usize> Cluster<'net, N> {
 
     /// `who` executes the decision that removed the first epoch of `peer`.
     fn decide(&mut self, who: Peer, peer: Peer) {
-        let decision = Decision { term: Term(1), removed: peer, last: FIRST };
+        let decision = Decision { term: Term::of_epoch(1), removed: peer, last: FIRST };
         let node = self.node(who);
         node.neb.remove(&mut node.fabric, decision).unwrap();
     }

@@ -344,7 +344,7 @@ fn a_replayer_that_stays_torn_is_read_ever_more_rarely() {
 
 #[test]
 fn a_fixed_membership_removes_no_member() {
-    let decision = |term, removed| Decision { term: Term(term), removed, last: FIRST };
+    let decision = |term, removed| Decision { term: Term::of_epoch(term), removed, last: FIRST };
     let fixed = World::<3>::with(Sizes { membership: Membership::Fixed, ..SIZES });
     let mut cluster = Cluster::new(&fixed);
     let node = cluster.node(P);
@@ -354,7 +354,7 @@ fn a_fixed_membership_removes_no_member() {
 
 #[test]
 fn a_decision_binds_once_and_in_its_term() {
-    let decision = |term, removed| Decision { term: Term(term), removed, last: FIRST };
+    let decision = |term, removed| Decision { term: Term::of_epoch(term), removed, last: FIRST };
     let mut cluster = Cluster::new(World::<3>::new().leaked());
     let node = cluster.node(P);
     let mut remove = |term, peer| node.neb.remove(&mut node.fabric, decision(term, peer));
@@ -362,7 +362,7 @@ fn a_decision_binds_once_and_in_its_term() {
     assert_eq!(remove(1, Peer(3)), Err(RemoveError::UnknownPeer));
     assert_eq!(remove(2, Q), Ok(()));
     assert_eq!(remove(2, Q), Ok(()), "idempotent");
-    assert_eq!(remove(1, O), Err(RemoveError::StaleTerm(Term(2))));
+    assert_eq!(remove(1, O), Err(RemoveError::StaleTerm(Term::of_epoch(2))));
     assert_eq!(node.neb.live(), PeerSet::only(O).union(PeerSet::only(P)));
 }
 

@@ -34,7 +34,7 @@ fn run_if_accepted(image: &[u8]) {
     let mut rint = Rint::<64, 256>::default();
     let mut picture = Picture::default();
     picture.tasks[3].errors = 1;
-    rint.evaluate(&program, &picture, Term(1), Instant(0)).unwrap();
+    rint.evaluate(&program, &picture, Term::of_epoch(1), Instant(0)).unwrap();
     loop {
         let Progress::Done(trace) = rint.step(&program, words).unwrap() else {
             panic!("more steps than words")

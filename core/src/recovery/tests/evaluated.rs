@@ -35,7 +35,7 @@ fn rl3_no_two_orders_share_an_identity() {
     let program = verify(&image, &ANY_CLUSTER).unwrap();
     let mut rint = Rint::<4, 8>::default();
     let mut given: Vec<Placed> = Vec::new();
-    for term in [Term(1), Term(1), Term(2)] {
+    for term in [Term::of_epoch(1), Term::of_epoch(1), Term::of_epoch(2)] {
         rint.evaluate(&program, &facts(), term, Instant(0)).unwrap();
         rint.step(&program, u16::MAX).unwrap();
         given.extend(core::iter::from_fn(|| rint.poll_order()));
@@ -169,7 +169,7 @@ fn a_pause_runs_the_rest_later_in_the_same_term_alone() {
     assert_eq!(finish(&mut rint, &program).0, [task(4, Verb::Start, 0)]);
     assert_eq!(rint.poll_timeout(), None);
 
-    other.evaluate(&program, &Facts::default(), Term(2), due).unwrap();
+    other.evaluate(&program, &Facts::default(), Term::of_epoch(2), due).unwrap();
     assert_eq!(finish(&mut other, &program).0, []);
     assert_eq!(other.poll_timeout(), None);
 }
@@ -180,8 +180,11 @@ fn an_evaluation_goes_on_where_its_budget_ended() {
     let program = verify(&image, &ANY_CLUSTER).unwrap();
     let mut rint = Rint::<4, 8>::default();
     assert_eq!(rint.step(&program, 1), Err(RintError::Idle));
-    rint.evaluate(&program, &facts(), Term(1), Instant(0)).unwrap();
-    assert_eq!(rint.evaluate(&program, &facts(), Term(1), Instant(0)), Err(RintError::Busy));
+    rint.evaluate(&program, &facts(), Term::of_epoch(1), Instant(0)).unwrap();
+    assert_eq!(
+        rint.evaluate(&program, &facts(), Term::of_epoch(1), Instant(0)),
+        Err(RintError::Busy)
+    );
     let steps = (0..9).take_while(|_| rint.step(&program, 1) == Ok(Progress::More)).count();
     assert_eq!(steps, 4);
     assert_eq!(rint.poll_order().unwrap().order, task(3, Verb::Restart, 2));
@@ -195,6 +198,6 @@ fn a_program_beyond_the_interpreter_is_refused() {
     let program = verify(&image, &ANY_CLUSTER).unwrap();
     let mut small = Rint::<4, 4>::default();
     let picture = Picture::default();
-    let refused = small.evaluate(&program, &picture, Term(1), Instant(0));
+    let refused = small.evaluate(&program, &picture, Term::of_epoch(1), Instant(0));
     assert_eq!(refused, Err(RintError::TooLarge));
 }

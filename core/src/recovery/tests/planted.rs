@@ -20,7 +20,7 @@ fn is_broken(code: &[Instruction]) -> bool {
     let image = image(code);
     let Ok(program) = verify(&image, &ANY_CLUSTER) else { return false };
     let mut rint = Rint::<4, 8>::default();
-    rint.evaluate(&program, &Facts::default(), Term(1), Instant(0)).unwrap();
+    rint.evaluate(&program, &Facts::default(), Term::of_epoch(1), Instant(0)).unwrap();
     rint.step(&program, u16::MAX) == Err(RintError::Broken)
 }
 
@@ -51,12 +51,12 @@ fn pauses_into_the_next_term() -> bool {
     let program = verify(&image, &ANY_CLUSTER).unwrap();
     let mut rint = Rint::default();
     let _begun = run(&mut rint, &image, &Facts::default());
-    rint.evaluate(&program, &Facts::default(), Term(2), Instant(0)).unwrap();
+    rint.evaluate(&program, &Facts::default(), Term::of_epoch(2), Instant(0)).unwrap();
     rint.poll_timeout().is_some()
 }
 
-const fn order(term: u64) -> OrderId {
-    OrderId { term: Term(term), evaluation: 1, index: 0 }
+const fn order(term: u32) -> OrderId {
+    OrderId { term: Term::of_epoch(term), evaluation: 1, index: 0 }
 }
 
 /// Whether an order about one error is obeyed, and `next` about the same error once more.
@@ -77,7 +77,7 @@ fn gives_an_order_that_counts_as_judged() -> bool {
     let restart = Instruction::Act { verb: Verb::Restart, target: Target::Set(0) };
     let image = image(&section(&[FAULTY], &[restart]));
     let program = verify(&image, &ANY_CLUSTER).unwrap();
-    let mut evaluator = Evaluator::<4, 8>::new(Term(1));
+    let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
     evaluator.handle_picture(&program, &facts(), Instant(0)).unwrap();
     let judged = evaluator.poll_task_order(Instant(0), |_, _| false).unwrap().placed.id;
     evaluator.replace_script();

@@ -31,10 +31,10 @@ struct Cluster<'p> {
     nodes: [Voting; NODES],
     /// Which nodes are members.
     up: [bool; NODES],
-    term: u64,
+    term: u32,
     manager: u8,
     now: u64,
-    flights: Vec<(u8, u8, u64, VoteMessage)>,
+    flights: Vec<(u8, u8, u32, VoteMessage)>,
     /// Of each node, the rounds that it has acted on.
     closed: [Vec<VoteOutcome>; NODES],
 }
@@ -53,7 +53,7 @@ impl<'p> Cluster<'p> {
 
     fn step_node(&mut self, at: u8, is_lost: &mut impl FnMut() -> bool) {
         let is_acting = at == self.manager;
-        let seat = VotingSeat { term: Term(self.term), manager: self.manager, is_acting };
+        let seat = VotingSeat { term: Term::of_epoch(self.term), manager: self.manager, is_acting };
         let up = self.up;
         let members = (0..NODES as u8).filter(move |node| up[usize::from(*node)]);
         let members = members.map(|node| VoteMember { node, incarnation: 1 });

@@ -275,7 +275,10 @@ fn a_removed_source_ends_its_requests_and_is_asked_no_more() {
     let request = nodes[1].receive(&key(0, 1), STEP);
     let Node { fabric, adapter } = &mut nodes[1];
     adapter
-        .remove(fabric, Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) })
+        .remove(
+            fabric,
+            Decision { term: Term::of_epoch(1), removed: Peer(0), last: Incarnation(1) },
+        )
         .unwrap();
     let how = (Expect::any(), LATE);
     let refused = adapter.receive(fabric, Instant(0), (&key(0, 1), STEP), how);
@@ -288,7 +291,7 @@ fn a_removed_source_ends_its_requests_and_is_asked_no_more() {
 fn a_removed_member_that_comes_back_is_asked_again() {
     let setup = setup(sizes());
     let mut nodes = setup.nodes();
-    let decision = Decision { term: Term(1), removed: Peer(0), last: Incarnation(1) };
+    let decision = Decision { term: Term::of_epoch(1), removed: Peer(0), last: Incarnation(1) };
     for other in [1, 2] {
         let Node { fabric, adapter } = &mut nodes[other];
         adapter.remove(fabric, decision).unwrap();
@@ -300,7 +303,7 @@ fn a_removed_member_that_comes_back_is_asked_again() {
         nodes[0].admit(other as u16, 1);
         // One that learns of the decision late does not fence the later epoch.
         let Node { fabric, adapter } = &mut nodes[other];
-        adapter.remove(fabric, Decision { term: Term(2), ..decision }).unwrap();
+        adapter.remove(fabric, Decision { term: Term::of_epoch(2), ..decision }).unwrap();
         assert!(adapter.live().contains(Peer(0)));
     }
     let request = nodes[1].receive(&key(0, 1), STEP);

@@ -312,7 +312,8 @@ impl GroupMember {
         if std::mem::replace(&mut self.has_removed, true) {
             return Ok(());
         }
-        let decision = Decision { term: Term(1), removed: board.last(), last: Incarnation(1) };
+        let decision =
+            Decision { term: Term::of_epoch(1), removed: board.last(), last: Incarnation(1) };
         let removed = self.seat.endpoint.remove(decision);
         removed.map_err(|_| BenchError::OutOfStep("a member cannot be removed"))
     }

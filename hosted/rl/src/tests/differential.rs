@@ -43,7 +43,7 @@ fn compare(text: &str, facts: &Facts) -> Result<(), TestCaseError> {
     let (world, mut rint) = (world(), Rint::<3, 8>::default());
     let mut variables = [0; 26];
     for _ in 0..2 {
-        rint.evaluate(&program, facts, Term(1), Instant(0)).expect("it is idle");
+        rint.evaluate(&program, facts, Term::of_epoch(1), Instant(0)).expect("it is idle");
         let progress = rint.step(&program, u16::MAX);
         let Ok(Progress::Done(trace)) = progress else {
             return Err(TestCaseError::fail(format!("{text}\n{progress:?}")));

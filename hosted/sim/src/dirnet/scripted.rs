@@ -29,7 +29,7 @@ use weft_core::recovery::{
     Expected, Judgement, OrderId, Picture, Placed, Program, Rcode, Role, TASKS_MAX, TaskState,
     Trace, Verb, VoteRefused, verify,
 };
-use weft_core::script::{ReloadEnd, ReloadRefused, number_of};
+use weft_core::script::{ReloadEnd, ReloadRefused};
 use weft_core::time::Instant;
 use weft_core::vote::VoteOutcome;
 
@@ -317,7 +317,7 @@ impl ScriptLab {
     /// The supervisor of a task's node judges an order of a script.
     fn judge(&mut self, number: u8, action: TaskAction, (term, order): (Term, ScriptOrder)) {
         let (evaluation, index) = (order.evaluation, order.index);
-        let id = OrderId { term: number_of(term), evaluation, index };
+        let id = OrderId { term, evaluation, index };
         let Some(placed) = self.given.get(&id).copied() else { return };
         let Some(task) = self.tasks.get_mut(&number) else { return };
         let is_notice = matches!(action, TaskAction::Send | TaskAction::Warn);

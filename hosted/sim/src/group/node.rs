@@ -185,7 +185,7 @@ impl GroupNode {
             lost: vec![PeerSet::EMPTY; run.lists.len()],
             closed: vec![epoch > 1; run.lists.len()],
             retired: run.is_out(me, incarnation),
-            term: Term(0),
+            term: Term::of_epoch(0),
         };
         // An earlier incarnation may have ended before it could say so.
         node.note_opened(run, seat);
@@ -242,7 +242,7 @@ impl GroupNode {
         if !self.groups.counts(peer, last) {
             return;
         }
-        self.term = self.term.max(Term(1 + u64::from(peer.0)));
+        self.term = self.term.max(Term::of_epoch(1 + u32::from(peer.0)));
         let decision = Decision { term: self.term, removed: peer, last };
         let removed = self.groups.remove(&mut seat.fabric, decision);
         removed.expect("a simulated peer is fenced at once");

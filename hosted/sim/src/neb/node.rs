@@ -69,7 +69,7 @@ impl Node {
             Form::Unsigned => Neb::attach(fabric, config, regions),
             Form::Signed => Neb::attach_signed(fabric, config, regions, run.keys(me)),
         };
-        let (decided, term) = (PeerSet::EMPTY, Term(0));
+        let (decided, term) = (PeerSet::EMPTY, Term::of_epoch(0));
         let mut node = Self { me, incarnation, neb, owed: 0, made: 0, decided, term };
         // What was decided so far is in the database.
         for peer in run.doomed.without(PeerSet::only(me)).iter() {
@@ -135,7 +135,7 @@ impl Node {
         if !self.neb.live().contains(peer) {
             return;
         }
-        self.term = self.term.max(Term(1 + u64::from(peer.0)));
+        self.term = self.term.max(Term::of_epoch(1 + u32::from(peer.0)));
         let decision = Decision { term: self.term, removed: peer, last: Incarnation(1) };
         self.neb.remove(&mut seat.fabric, decision).expect("a simulated peer is fenced at once");
     }

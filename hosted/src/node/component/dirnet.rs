@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
     self as dirnet, Beat, Change, Component, ComponentIncarnation, FRAME_LEN, Frame, FrameError,
-    Judged, Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
+    Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
 };
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::lane::PULSE_LEN;
@@ -33,7 +33,7 @@ use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::{KeptTerm, KeptVotes};
-use crate::node::link::{FromComponent, OrderNumber, TaskChange};
+use crate::node::link::{FromComponent, TaskChange};
 use crate::node::membership::{FRAME, Membership};
 use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
@@ -71,8 +71,7 @@ pub(super) struct DirNet {
     reported_view: ViewNumber,
     /// Whether the supervisor has the tasks' history of earlier incarnations from the database.
     past_told: bool,
-    /// Fences that failed, and when they are tried again.
-    unfenced: Vec<(Rank, Incarnation)>,
+    /// When the fences that failed are tried again.
     fence_at_ns: u64,
     words: Vec<FromComponent>,
     /// The recovery script, if the cluster has one.
@@ -203,7 +202,6 @@ impl DirNet {
             past_told: false,
             script,
             votes: Votes::new(cluster, me, voter, kept_votes),
-            unfenced: Vec::new(),
             fence_at_ns: u64::MAX,
             words: reported.into_iter().collect(),
             unread: early.into_iter().chain(gone).collect(),
@@ -230,7 +228,7 @@ impl DirNet {
         }
         if now_ns >= self.fence_at_ns {
             self.fence_at_ns = u64::MAX;
-            for (node, boot) in std::mem::take(&mut self.unfenced) {
+            for (node, boot) in self.machine.unfenced().collect::<Vec<_>>() {
                 self.fence(now_ns, node, boot, ground);
             }
             self.drain(now_ns, ground)?;
@@ -396,9 +394,7 @@ impl DirNet {
                 Change::TaskError { task, kind, at_us, alpha }
             }
             TaskChange::Answered { task, mark, judged, is_cleared } => {
-                let OrderNumber { epoch, claimant, evaluation, index } = judged;
-                let term = Term { epoch, claimant: Rank(claimant) };
-                let judged = Judged { term, evaluation, index };
+                let judged = judged.into();
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         };
@@ -535,11 +531,11 @@ impl DirNet {
         if is_let_in && lives <= boot {
             ground.membership.handle_fenced(peer);
             if ground.endpoint.fence(peer).is_err() {
-                return self.fence_later(now_ns, node, boot);
+                return self.fence_later(now_ns);
             }
         }
         if leavers::remove(ground.endpoint, self.machine.term(), (peer, boot)).is_err() {
-            return self.fence_later(now_ns, node, boot);
+            return self.fence_later(now_ns);
         }
         let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
         let is_new = ground.removals.admits(peer, boot);
@@ -566,8 +562,7 @@ impl DirNet {
         self.drain(now_ns, ground)
     }
 
-    fn fence_later(&mut self, now_ns: u64, node: Rank, boot: Incarnation) {
-        self.unfenced.push((node, boot));
+    fn fence_later(&mut self, now_ns: u64) {
         self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
     }
 }

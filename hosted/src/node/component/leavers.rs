@@ -24,8 +24,8 @@ use weft_core::decision::{Decision, RemoveError};
 use weft_core::endpoint::Plan;
 use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, Term};
+use weft_core::neb;
 use weft_core::neb::EpochError;
-use weft_core::{dirnet, neb};
 
 use super::{Component, Identity};
 use crate::cluster::Membership;
@@ -43,10 +43,9 @@ const FIRST: Incarnation = Incarnation(1);
 /// [`RemoveError::NotFenced`]: it still takes part, and this must be tried again.
 pub(super) fn remove(
     endpoint: &mut NodeEndpoint,
-    term: dirnet::Term,
+    term: Term,
     (peer, last): (Peer, Incarnation),
 ) -> Result<(), RemoveError> {
-    let term = Term(u64::from(term.epoch) << 16 | u64::from(term.claimant.0));
     let counted = endpoint.broadcast().is_some_and(|(it, _)| it.live().contains(peer));
     endpoint.remove(Decision { term, removed: peer, last })?;
     // With fixed membership a silent member is still counted, and waited for.

@@ -77,7 +77,7 @@ impl Supervisor {
         let state = self.state_memory()?;
         let flag = self.flag.writable_fd().try_clone_to_owned().map_err(ProcessError::Spawn)?;
         let incarnation = self.incarnations.next()?;
-        let boot = match self.boot {
+        let boot = match self.boot() {
             Some(boot) => boot,
             None => {
                 self.begin_life(incarnation)?;
@@ -282,7 +282,7 @@ impl Supervisor {
     /// The component's endpoint is made: this incarnation is announced to peers, theirs are sent to
     /// it, and the requests that waited for it are handed over.
     fn handle_ready(&mut self, incarnation: Incarnation) {
-        let boot = self.boot.unwrap_or(incarnation);
+        let boot = self.boot().unwrap_or(incarnation);
         let Some(component) = &mut self.component else { return };
         component.ready = true;
         self.starts.handle_ready(Instant(now_ns()));

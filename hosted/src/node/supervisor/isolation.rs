@@ -93,7 +93,6 @@ impl Supervisor {
     pub(super) fn halt(&mut self) {
         let me = Rank(self.rank);
         self.note(self.rank, What::news(dirnet::News::Isolated(me), me).1);
-        self.boot = None;
         self.starts.handle_halt();
         self.im_alive = None;
         self.tasks.hold_all(now_ns());

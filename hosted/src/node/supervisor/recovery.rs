@@ -35,7 +35,6 @@ const KILLED: i32 = Signal::KILL.as_raw();
 impl Supervisor {
     /// Begins the boot `boot` of this node, and starts its I'm-Alive Task with it.
     pub(super) fn begin_life(&mut self, boot: Incarnation) -> Result<(), NodeError> {
-        self.boot = Some(boot);
         self.generation = 0;
         self.reset.note_began(boot);
         let me = Rank(self.rank);
@@ -53,9 +52,14 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The first component of the node's present boot; those that follow are clones of it.
+    pub(super) fn boot(&self) -> Option<Incarnation> {
+        self.im_alive.as_ref().map(ImAlive::boot)
+    }
+
     /// Handles an order of the I'm-Alive Task of the boot `boot`.
     pub(super) fn handle_order(&mut self, boot: Incarnation, order: Order) {
-        if self.boot != Some(boot) {
+        if self.boot() != Some(boot) {
             return;
         }
         match order {
@@ -120,7 +124,6 @@ impl Supervisor {
 
     /// Everything below the supervisor ends, and the next boot begins once the component has ended.
     pub(super) fn reboot(&mut self) {
-        self.boot = None;
         self.im_alive = None;
         self.note(self.rank, What::Reborn);
         self.tasks.restart_all(now_ns());

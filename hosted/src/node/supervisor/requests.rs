@@ -109,27 +109,18 @@ impl Supervisor {
                 let cast = Cast { tag, messages, then, deadline_ns };
                 self.ask_to_send(ticket, cast);
             }
-            Want::Put { .. }
-            | Want::Take { .. }
-            | Want::Release { .. }
-            | Want::Deliver { .. }
-            | Want::EndDeliver { .. }
-            | Want::Group { .. }
-            | Want::Inject(_)
-            | Want::Node { .. }
-            | Want::LoadScript { .. }
-            | Want::Vote { .. }
-            | Want::Status => {
-                if let Want::Inject(fault) = &what {
-                    self.note_fault(fault);
-                    // The next component receives the cut, and has no other fault.
-                    if fault.outlives_component() && !self.is_ready() {
-                        self.clients.finish(ticket, Outcome::Done);
-                        return Flow::On;
-                    }
+            Want::Inject(fault) => {
+                self.note_fault(&fault);
+                // The next component receives the cut, and has no other fault.
+                if fault.outlives_component() && !self.is_ready() {
+                    self.clients.finish(ticket, Outcome::Done);
+                    return Flow::On;
                 }
+                let what = Want::Inject(fault);
                 self.forward(ticket, ToComponent::Request { ticket, what }, fds);
             }
+            // `Component::request` names every request, so that none is forgotten.
+            what => self.forward(ticket, ToComponent::Request { ticket, what }, fds),
         }
         Flow::On
     }

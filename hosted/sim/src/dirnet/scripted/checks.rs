@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_core::ids::Term;
+use weft_core::ids::{Rank, Term};
 use weft_core::recovery::{ORDERS_MAX, OrderId, Trace};
 use weft_core::script::ReloadEnd;
 use weft_core::time::Instant;
@@ -88,7 +88,7 @@ impl Checks {
         };
         let runs: Vec<_> = lab.net.components().map(of).collect();
         let is_well = lab.net.missing().is_none() && !lab.is_lacking_script();
-        let term = lab.net.components().map(|it| super::number_of(it.term())).max();
+        let term = lab.net.components().map(super::super::net::Machine::term).max();
         let Some(term) = term.filter(|_| is_well) else {
             self.steady = None;
             return;
@@ -156,9 +156,8 @@ impl Checks {
         if usize::from(trace.orders) > ORDERS_MAX {
             return Err(Violation::new("bound", format!("{trace:?}")));
         }
-        let Term(term) = trace.term;
-        if term & 0xFFFF != u64::from(node) {
-            let what = format!("node {node} evaluates in term {term:#x} of another");
+        if trace.term.claimant != Rank(node) {
+            let what = format!("node {node} evaluates in term {} of another", trace.term);
             return Err(Violation::new("term", what));
         }
         if held.is_some_and(|held| held != trace.held.as_slice()) {

@@ -5,7 +5,7 @@ use weft_core::dirnet::{Change, ComponentIncarnation, Reject};
 use weft_core::ids::Rank;
 use weft_core::recovery::{Mark, Order, TASKS_MAX};
 use weft_core::script::{
-    ReloadRefused, ScriptMember, ScriptStep, alpha_after, declare, judged_of, order_task,
+    ReloadRefused, ScriptMember, ScriptStep, alpha_after, declare, order_task,
 };
 use weft_core::time::{Duration, Instant};
 
@@ -183,7 +183,7 @@ impl ScriptLab {
                 if is_cleared {
                     task.forget_alpha();
                 }
-                let (mark, judged) = (answered as u16, judged_of(judged));
+                let (mark, judged) = (answered as u16, judged);
                 Change::TaskAnswered { task: place, mark, judged, is_cleared }
             });
             let status = task.take_status();

@@ -6,7 +6,6 @@
 use weft_core::dirnet::{ComponentIncarnation, Role};
 use weft_core::ids::Rank;
 use weft_core::recovery::{Program, Rcode, VOTER_LEN, VoteMember, Voter, Voting, VotingSeat};
-use weft_core::script::number_of;
 use weft_core::time::Instant;
 use weft_core::vote::{BallotKind, VoteMessage, VoteOutcome};
 
@@ -174,7 +173,7 @@ impl ScriptLab {
 fn seat_of(machine: &Machine) -> VotingSeat {
     let manager = machine.term().claimant.0.to_le_bytes()[0];
     let is_acting = machine.role() == Role::Manager;
-    VotingSeat { term: number_of(machine.term()), manager, is_acting }
+    VotingSeat { term: machine.term(), manager, is_acting }
 }
 
 fn members(machine: &Machine, nodes: u16) -> Vec<VoteMember> {

@@ -20,7 +20,6 @@ use crate::node::chronicle::What;
 use crate::node::control::{Outcome, Refused, TaskFault, TaskNotice, Vote, VoteDenied, VoteResult};
 use crate::node::kept::KeptVotes;
 use crate::node::link::FromComponent;
-use weft_core::script::number_of;
 
 /// The votes of this node.
 pub(super) struct Votes {
@@ -134,7 +133,7 @@ impl DirNet {
             self.votes.due_ns = u64::MAX;
             return Ok(());
         };
-        let term = number_of(self.machine.term());
+        let term = self.machine.term();
         let is_other_term = !self.votes.voting.is_in(term);
         let is_other_script = self.votes.digest != script.member.used();
         let is_idle = !self.votes.has_versions || (now_ns < self.votes.due_ns && !is_other_term);

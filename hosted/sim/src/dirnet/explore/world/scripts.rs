@@ -9,12 +9,12 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use weft_core::dirnet::{self, Change, Role, SNAPSHOT_LEN_MAX, ScriptOrder, TaskAction};
-use weft_core::ids::{Rank, Term};
+use weft_core::ids::Rank;
 use weft_core::recovery::{
     self, Declared, DeclaredTask, Depth, Fallback, Header, Instruction, Judgement, Kind, Mark,
     OrderId, Status, Subject, Target, Verb,
 };
-use weft_core::script::{ScriptMember, ScriptStep, declare, judged_of, number_of, order_task};
+use weft_core::script::{ScriptMember, ScriptStep, declare, order_task};
 use weft_core::time::{Duration, Instant};
 
 use super::{MS, Move, World};
@@ -140,7 +140,7 @@ impl Scripts {
     /// The supervisor of the task's node judges an order.
     pub(super) fn judge(&mut self, term: dirnet::Term, action: TaskAction, order: ScriptOrder) {
         let ScriptOrder { evaluation, index, seen, mark } = order;
-        let id = OrderId { term: number_of(term), evaluation, index };
+        let id = OrderId { term, evaluation, index };
         if self.task.judge(id, (seen, mark), self.errors) != Judgement::Obey {
             return;
         }
@@ -295,10 +295,10 @@ impl World {
         let orders: Vec<_> =
             std::iter::from_fn(|| member.poll_task_order(component, Instant(0))).collect();
         if let Some(trace) = &trace
-            && trace.term.0 & 0xFFFF != u64::from(node.0)
+            && trace.term.claimant != node
         {
-            let Term(term) = trace.term;
-            scripts.break_promise("term", format!("node {node} evaluates in term {term:#x}"));
+            let what = format!("node {node} evaluates in term {}", trace.term);
+            scripts.break_promise("term", what);
         }
         let has_acted = trace.is_some() || !orders.is_empty();
         for order in orders {
@@ -478,7 +478,6 @@ impl Scripts {
             return Some(Change::TaskError { task: 0, kind: 7, at_us, alpha: None });
         }
         let Mark { answered, judged, is_cleared } = self.task.take_mark()?;
-        let judged = judged_of(judged);
         Some(Change::TaskAnswered { task: 0, mark: answered as u16, judged, is_cleared })
     }
 }

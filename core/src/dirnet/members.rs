@@ -1,36 +1,8 @@
-//! The provenance of a frame: terms, incarnations, members.
+//! The provenance of a frame: incarnations, members.
 
 use core::fmt;
 
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};
-
-/// The term of a manager. Terms are ordered by epoch, then claimant. Two different nodes therefore
-/// never claim the same term, and one node never claims an epoch that it has known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Term {
-    /// A lower bound on the number of terms before it.
-    pub epoch: u32,
-    /// The node that claims the term.
-    pub claimant: Rank,
-}
-
-impl Term {
-    /// The term that `claimant` may claim once it has known this one; none if epochs are exhausted.
-    #[must_use]
-    pub const fn claimed_by(self, claimant: Rank) -> Option<Self> {
-        match self.epoch.checked_add(1) {
-            Some(epoch) => Some(Self { epoch, claimant }),
-            None => None,
-        }
-    }
-}
-
-impl fmt::Display for Term {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.epoch, self.claimant)
-    }
-}
 
 /// An incarnation of a component, as views and verdicts name it: the boot of its node and its
 /// generation in that boot. It rises with each one that joins; the number of a start
@@ -136,14 +108,6 @@ impl FromIterator<Rank> for Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_claim_is_above_all_that_the_claimant_knew() {
-        let known = Term { epoch: 7, claimant: Rank(3) };
-        assert!(known.claimed_by(Rank(0)).unwrap() > known);
-        let last = Term { epoch: u32::MAX, claimant: Rank(0) };
-        assert_eq!(last.claimed_by(Rank(1)), None);
-    }
 
     #[test]
     fn a_clone_is_a_later_life_and_a_reboot_a_later_one_still() {
