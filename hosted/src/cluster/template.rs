@@ -133,8 +133,8 @@ pool_mib = {rendezvous_pool_mib}
 
 # The most MiB of tensors that a node keeps for `weft send` and `weft recv`, as they are needed:
 # {RENDEZVOUS_STORE_MIB}. They outlive the component. Until its tensor is there, a receive takes as
-# much of it as the largest power of two in pool_mib. Whatever their length, a node keeps at most 128
-# tensors and receives, 64 of which wait for their receivers.
+# much of it as the largest power of two in pool_mib. Whatever their length, a node keeps at most
+# 128 tensors and receives, 64 of which wait for their receivers.
 store_mib = {rendezvous_store_mib}
 
 # Where all nodes are on one host, "hand_over" copies nothing that `weft send` sends or

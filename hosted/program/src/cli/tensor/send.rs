@@ -60,8 +60,8 @@ pub(crate) struct Arguments {
     cluster: ClusterChoice,
 }
 
-/// The most tensors of a file that are sent whether its receiver is there or not: a node keeps a few
-/// more than that at a time, for all of its senders.
+/// The most tensors of a file that are sent whether its receiver is there or not: a node keeps
+/// twice as many at a time, for all of its senders.
 const ALONE_MAX: usize = 32;
 
 /// What is sent, in its order.
@@ -279,8 +279,8 @@ fn unsent(failure: Failure, arguments: &Arguments, sent: usize, all: usize) -> F
     }
     let step = arguments.step;
     let drop = format!(
-        "drop what was sent of this file with `weft tensors cleanup --step {step}`, and send it with \
-         another `--step`"
+        "drop what was sent of this file with `weft tensors cleanup --step {step}`, and send it \
+         with another `--step`"
     );
     let code = failure.code();
     Failure::of(code, format!("{sent} of {all} values were sent; but {}", failure.0), drop)
