@@ -216,8 +216,11 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// Sends the staged messages to all members, as far as the queues accept them; [`Self::poll`]
     /// sends the rest.
     pub fn flush(&mut self, fabric: &mut impl Fabric) {
+        if self.origin.owed().is_empty() {
+            return;
+        }
         for peer in self.members.others().without(self.unreachable()).iter() {
-            while self.origin.owes(peer) {
+            while self.origin.owed().contains(peer) {
                 match self.origin.post(fabric, &self.map, peer) {
                     Ok(()) => self.counters.0.writes += 1,
                     Err(error) => {
@@ -233,7 +236,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.flush(fabric);
-        self.open(fabric);
+        if !self.is_open() {
+            self.open(fabric);
+        }
         if self.is_open() {
             self.poll_streams(fabric, now);
         }
@@ -249,9 +254,15 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// Accepts what origins have sent, and asks for votes.
     fn poll_streams(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for origin in self.others() {
-            let mut found = Found::Message;
+            let mut seen = self.look(fabric, origin);
+            let stream = &self.streams[origin.index()];
+            if stream.is_earlier(&self.map, seen) && stream.is_idle(now) {
+                continue;
+            }
+            let mut found = self.accept(fabric, origin, seen);
             while found == Found::Message {
-                found = self.accept(fabric, origin);
+                seen = self.look(fabric, origin);
+                found = self.accept(fabric, origin, seen);
             }
             let patience = self.map.config.retry().after_max;
             let stream = &mut self.streams[origin.index()];
