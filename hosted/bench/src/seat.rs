@@ -108,9 +108,10 @@ impl Seat {
     pub(super) fn flush(&mut self, to: Peer) -> Result<(), BenchError> {
         self.endpoint.flush(to)?;
         loop {
-            self.endpoint.poll(self.vigil.now());
             match self.endpoint.poll_event() {
-                None => {}
+                None => {
+                    self.endpoint.poll(self.vigil.now());
+                }
                 Some(Event::Put { left: 0, .. }) => return Ok(()),
                 Some(Event::Put { .. }) => self.endpoint.flush(to)?,
                 Some(Event::Full { .. }) => {
