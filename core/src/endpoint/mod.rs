@@ -409,6 +409,18 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machines> Endpoint<F,
         self.mailbox.release(&self.fabric, receipt)
     }
 
+    /// As [`Self::release`] for each of `receipts`, for less: see [`Mailbox::release_all`].
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`] at the first such receipt: those before it are released.
+    #[inline]
+    pub fn release_all(
+        &mut self,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), UnknownReceipt> {
+        self.mailbox.release_all(&self.fabric, receipts)
+    }
+
     /// The message of `receipt` was taken and not processed: it is delivered again, after later
     /// messages of its sender if they have been delivered already.
     ///

@@ -14,7 +14,7 @@ mod closing;
 
 use core::fmt;
 
-use super::half::{Half, Place};
+use super::half::{Bits, Half, Place};
 use super::inquiry::{CLAIM_READ, Inquiry};
 use super::mutants::{
     FORGERY_UNNOTICED, GAP_OVERTAKEN, NEVER_QUESTIONED, TICKETS_SKIPPED_UNSEEN, UNNAMED_QUESTIONED,
@@ -303,6 +303,40 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
         half.finish(fabric, place, stamp.ticket);
         Ok(())
+    }
+
+    /// As [`Self::release`] for each of `receipts`: neighbours, up to 64, share one store to the
+    /// journal.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`] at the first such receipt: those before it are released, those behind it
+    /// are not.
+    pub fn release_all(
+        &mut self,
+        fabric: &impl Fabric,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), UnknownReceipt> {
+        let place = Place { config: &self.config, regions: self.regions };
+        let mut due: Option<Bits> = None;
+        let mut released = Ok(());
+        for Receipt(stamp) in receipts {
+            let half = &mut self.halves[(stamp.epoch & 1) as usize];
+            if !half.is_taken(stamp) {
+                released = Err(UnknownReceipt);
+                break;
+            }
+            half.finish_unjournalled(stamp.ticket);
+            let bits = Bits::of(stamp);
+            let union = due.and_then(|due| due.union(bits));
+            if let (None, Some(due)) = (union, due) {
+                place.journal(fabric, due);
+            }
+            due = union.or(Some(bits));
+        }
+        if let Some(due) = due {
+            place.journal(fabric, due);
+        }
+        released
     }
 
     /// The message of `receipt` was taken and not processed: it is delivered again, after later
