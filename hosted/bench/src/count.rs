@@ -77,9 +77,9 @@ pub struct CountedRow {
 /// the profile `sim`, which ci/test has built. A tenth above what they take today. Lower it with
 /// what you save.
 const RATCHET: [(CountedWhat, bool, [f64; 2]); 3] = [
-    (CountedWhat::PutTake, true, [3_250.0, 4_480.0]),
-    (CountedWhat::PutTake, false, [840.0, 1_300.0]),
-    (CountedWhat::PollIdle, true, [395.0, 560.0]),
+    (CountedWhat::PutTake, true, [2_000.0, 2_775.0]),
+    (CountedWhat::PutTake, false, [745.0, 1_015.0]),
+    (CountedWhat::PollIdle, true, [275.0, 326.0]),
 ];
 /// A build that takes so many times what it may is not optimized.
 const UNOPTIMIZED: f64 = 3.0;
