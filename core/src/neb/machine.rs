@@ -255,7 +255,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Looks for what origins have sent. An origin that has sent nothing costs a load and a compare.
+    /// Looks for what origins have sent. One that has sent nothing costs a load and a compare.
     #[inline]
     fn poll_streams(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for origin in self.others() {
@@ -267,7 +267,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Accepts what `origin` has sent, and asks for votes; `seen` is in the slot of its next message.
+    /// Accepts what `origin` has sent, and asks for votes; `seen` is in its next slot.
     fn poll_stream(
         &mut self,
         fabric: &mut impl Fabric,

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use super::*;
 use crate::fabric::{FenceError, Layout, Op, Posted, Work};
 
-/// Answers atomics at once, and writes if it is told so; refuses as many writes as it is told to.
+/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes.
 struct Prompt<'net> {
     inner: Loopback<'net, 2, WORDS>,
     answers_writes: bool,
