@@ -4,7 +4,7 @@ const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 /// CRC-32C of `bytes`.
 #[must_use]
-pub fn crc32c(bytes: &[u8]) -> u32 {
+pub const fn crc32c(bytes: &[u8]) -> u32 {
     CASTAGNOLI.checksum(bytes)
 }
 

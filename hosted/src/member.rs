@@ -381,7 +381,7 @@ impl Member {
         &mut self,
         receipts: impl IntoIterator<Item = Receipt>,
     ) -> Result<(), UnknownReceipt> {
-        receipts.into_iter().try_for_each(|receipt| self.component.release(receipt))
+        self.component.release_all(receipts)
     }
 
     /// Broadcasts `payload` to all other members, and returns its number. No two of them deliver

@@ -115,6 +115,8 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M = Machi
     outboxes: [Outbox; PEERS],
     /// Outboxes whose write a full queue refused.
     unposted: PeerSet,
+    /// Outboxes whose flush ended while it was posted, and whose event was not polled.
+    ended: PeerSet,
     lanes: [Option<Lanes>; PEERS],
     /// The peer whose lane is read first, so that no lane starves another.
     lane_turn: usize,
@@ -192,6 +194,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
             mailbox,
             outboxes,
             unposted: PeerSet::EMPTY,
+            ended: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
             lane_turn: 0,
             broadcast,
@@ -286,6 +289,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.check_other(peer)?;
         self.lanes[peer.index()] = None;
         self.machines.handle_fencing(peer);
+        self.ended.remove(peer);
         if let Some(event) = self.outboxes[peer.index()].lose() {
             self.note(peer, event);
         }
@@ -328,7 +332,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.outbox(to)?.stage(kind, payload).map_err(PutError::Stage)
     }
 
-    /// Starts to put the batch for `to`; exactly one event reports the outcome.
+    /// Starts to put the batch for `to`; exactly one event reports the outcome. Over a fabric that
+    /// answers at once ([`Fabric::post_now`]) that event can be polled when this returns.
     ///
     /// # Errors
     /// [`PutError::Post`], [`PutError::UnknownPeer`]; no event will come.
@@ -337,7 +342,14 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         if to.0 >= self.plan.layout().peers() {
             return Err(PutError::UnknownPeer);
         }
-        self.outboxes[to.index()].flush(&mut self.fabric).map_err(PutError::Post)
+        let outbox = &mut self.outboxes[to.index()];
+        outbox.flush(&mut self.fabric).map_err(PutError::Post)?;
+        if outbox.has_ended() {
+            self.ended.insert(to);
+        } else if outbox.is_unposted() {
+            self.unposted.insert(to);
+        }
+        Ok(())
     }
 
     /// The batch for `to`: its staged messages, and whether a put is under way.
@@ -377,6 +389,18 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.mailbox.release(&self.fabric, receipt)
     }
 
+    /// As [`Self::release`] for each of `receipts`, for less: see [`Mailbox::release_all`].
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`] at the first such receipt: those before it are released.
+    #[inline]
+    pub fn release_all(
+        &mut self,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), UnknownReceipt> {
+        self.mailbox.release_all(&self.fabric, receipts)
+    }
+
     /// The message of `receipt` was taken and not processed: it is delivered again, after later
     /// messages of its sender if they have been delivered already.
     ///
@@ -399,11 +423,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         }
     }
 
-    /// Makes all progress that is possible now; returns how many completions were handled. Never
-    /// waits.
+    /// Makes all progress that is possible now; returns how many completions were handled and how
+    /// many flushes ended while they were posted. Never waits.
     ///
     /// # Panics
-    /// When [`Self::poll_event`] was not drained: a bug of the caller.
+    /// When [`Self::poll_event`] was not drained since the last poll: a bug of the caller.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> usize {
         assert!(self.events.is_empty(), "drain poll_event before the next poll");
@@ -426,13 +450,18 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         if self.wheel.advance(now, WHEEL_BUDGET).is_ok() {
             while self.wheel.poll_expired().is_some() {}
         }
-        count
+        count + self.ended.count() as usize
     }
 
-    /// The next event, oldest first.
+    /// The next event, oldest first; those of flushes that ended while they were posted come last.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.pop_front().or_else(|| {
+            let peer = self.ended.iter().next()?;
+            self.ended.remove(peer);
+            let event = self.outboxes[peer.index()].poll(&mut self.fabric)?;
+            Some(self.counters.note(peer, event))
+        })
     }
 
     /// When to poll again if no event comes before: the earliest deadline of the machines

@@ -322,6 +322,7 @@ fn a_ticket_without_a_message_sets_a_deadline_of_the_mailbox() {
     assert_eq!(b.poll_timeout(), None);
 }
 
+mod answered;
 mod broadcast;
 mod groups;
 mod rendezvous;

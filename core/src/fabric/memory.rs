@@ -231,11 +231,10 @@ impl<'a> Words<'a> {
             return self.copy_out_unaligned(offset, into);
         }
         let source = &self.0[first..first + into.len().div_ceil(8)];
-        let mut whole = into.chunks_exact_mut(8);
-        for (chunk, word) in whole.by_ref().zip(source) {
-            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        let (whole, tail) = into.as_chunks_mut::<8>();
+        for (chunk, word) in whole.iter_mut().zip(source) {
+            *chunk = word.load(Ordering::Relaxed).to_le_bytes();
         }
-        let tail = whole.into_remainder();
         if let (false, Some(word)) = (tail.is_empty(), source.last()) {
             let bytes = word.load(Ordering::Relaxed).to_le_bytes();
             tail.copy_from_slice(&bytes[..tail.len()]);
@@ -321,10 +320,8 @@ impl<'a> Words<'a> {
         let target = &self.0[offset / 8..(offset + bytes.len()) / 8];
         // Backwards: the head of a message, which readers look at first, becomes visible last,
         // so they seldom copy a message that is still arriving. Nothing relies on it (F-3).
-        for (word, chunk) in target.iter().zip(bytes.chunks_exact(8)).rev() {
-            let mut value = [0; 8];
-            value.copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+        for (word, chunk) in target.iter().zip(bytes.as_chunks::<8>().0).rev() {
+            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
     }
 

@@ -16,7 +16,7 @@
 //! | # | rule |
 //! |---|---|
 //! | F-1 | Work posted to one peer takes effect in posting order. Between peers there is no order. |
-//! | F-2 | Every accepted work completes exactly once; [`CompletionFlags::QUIET`] work that succeeds completes silently, with the next success to the same peer. Success of a write: the bytes are in the peer's memory; of a read: they are in mine; of an atomic: I have the old value. |
+//! | F-2 | Every accepted work completes exactly once; [`CompletionFlags::QUIET`] work that succeeds completes silently, with the next success to the same peer. Success of a write: the bytes are in the peer's memory; of a read: they are in mine; of an atomic: I have the old value. The answer of [`Fabric::post_now`] is such a completion. |
 //! | F-3 | Within one write or read, bytes arrive in any order: a concurrent observer may see any subset of its bytes. Not even an aligned word is indivisible under a plain write; only the words of remote atomics are. |
 //! | F-4 | Remote atomics are atomic only among themselves. The owner of such a word touches it through its own fabric too (peer = self), or with plain loads. |
 //! | F-5 | Rights are per region and per peer. Work without the right changes no byte and completes with [`Failure::AccessDenied`]. |
@@ -44,7 +44,8 @@ mod work;
 pub use layout::{Access, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
 pub use memory::{Memory, WordMemory, Words};
 pub use work::{
-    At, Completion, CompletionFlags, Failure, FenceError, Op, PostError, Reject, Work, WorkId,
+    At, Completion, CompletionFlags, Failure, FenceError, Op, PostError, Posted, Reject, Work,
+    WorkId,
 };
 
 use crate::ids::{Incarnation, Peer};
@@ -70,6 +71,16 @@ pub trait Fabric {
     /// [`PostError`]; nothing was accepted, nothing will complete, and since `Work` is `Copy`
     /// the caller still has it.
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError>;
+
+    /// As [`Self::post`], for a caller that can go on at once: a fabric on which work ends while it
+    /// is posted says how it ended, and needs no room in its queue for that.
+    ///
+    /// # Errors
+    /// As [`Self::post`].
+    #[inline]
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        self.post(peer, work).map(|()| Posted::Pending)
+    }
 
     /// Moves completions into `done`, as many as there are and fit; returns how many.
     fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize;

@@ -188,6 +188,15 @@ impl Completion {
     pub const NONE: Self = Self { id: WorkId(u64::MAX), peer: Peer(u16::MAX), outcome: Ok(0) };
 }
 
+/// What became of a work that [`super::Fabric::post_now`] accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// It ends later, and a completion reports how.
+    Pending,
+    /// It has ended, with this outcome of a [`Completion`]; no completion comes.
+    Ended(Result<u64, Failure>),
+}
+
 /// Why an accepted work failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

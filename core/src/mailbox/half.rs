@@ -198,11 +198,18 @@ impl<const SLOTS: usize> Half<SLOTS> {
     }
 
     /// Marks `ticket`, taken or open, as done.
+    #[inline]
     pub(super) fn finish(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
+        self.finish_unjournalled(ticket);
+        self.journal(fabric, place, ticket);
+    }
+
+    /// As [`Self::finish`]; the caller owes the journal.
+    #[inline]
+    pub(super) fn finish_unjournalled(&mut self, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Done;
         self.done += 1;
         self.advance();
-        self.journal(fabric, place, ticket);
     }
 
     /// `ticket` has no message and never will.
@@ -219,10 +226,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
     }
 
     /// Sets the bit of `ticket` in the journal.
+    #[inline]
     fn journal(&self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
-        let at = place.regions.bitmap(place.config, self.epoch, ticket / 64);
-        let word = fabric.memory().load(at.region, at.offset);
-        fabric.memory().store(at.region, at.offset, word | 1 << (ticket % 64));
+        place.journal(fabric, Bits::of(Stamp { epoch: self.epoch, ticket }));
     }
 
     /// Whether the message of `stamp` was taken and not released.
@@ -235,6 +241,28 @@ impl<const SLOTS: usize> Half<SLOTS> {
         while self.next < self.owed && !self.is_open(self.next) {
             self.next += 1;
         }
+    }
+}
+
+/// Bits to set in one word of the journal.
+#[derive(Clone, Copy)]
+pub(super) struct Bits {
+    epoch: u32,
+    index: u32,
+    bits: u64,
+}
+
+impl Bits {
+    /// The bit of the ticket that `stamp` names.
+    pub(super) const fn of(stamp: Stamp) -> Self {
+        let Stamp { epoch, ticket } = stamp;
+        Self { epoch, index: ticket / 64, bits: 1 << (ticket % 64) }
+    }
+
+    /// The bits of both; `None` if they are not in one word.
+    pub(super) fn union(self, other: Self) -> Option<Self> {
+        let is_same = (self.epoch, self.index) == (other.epoch, other.index);
+        is_same.then_some(Self { bits: self.bits | other.bits, ..self })
     }
 }
 
@@ -276,6 +304,14 @@ impl Place<'_> {
         let [even, odd] = [0, 1].map(|half| self.regions.record(self.config, half));
         let words = [self.regions.word(), even, odd];
         words.iter().all(|at| fabric.memory().load(at.region, at.offset) == 0)
+    }
+
+    /// Sets `bits` in the journal.
+    #[inline]
+    pub(super) fn journal(self, fabric: &impl Fabric, bits: Bits) {
+        let at = self.regions.bitmap(self.config, bits.epoch, bits.index);
+        let word = fabric.memory().load(at.region, at.offset);
+        fabric.memory().store(at.region, at.offset, word | bits.bits);
     }
 
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {

@@ -12,7 +12,8 @@
 //!
 //! The claim in this endpoint's memory follows the state: it is stored before the step that it
 //! announces (MB-7). A refused message stays staged: `flush` tries again, `discard` gives it up.
-//! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] continues.
+//! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] continues. Where a fabric
+//! answers at once, `flush` runs through to the end, and [`Outbox::poll`] returns the event.
 
 use core::fmt;
 
@@ -22,8 +23,8 @@ use super::mutants::{
 };
 use super::{Config, OUTBOX_WORK, Regions};
 use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Work,
-    WorkId,
+    At, Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Posted,
+    Work, WorkId,
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
@@ -104,6 +105,8 @@ enum State {
         count: u32,
         posted: bool,
     },
+    /// The flush ended while it was posted, and its event was not returned yet.
+    Ended(PutEvent),
     Lost,
 }
 
@@ -189,6 +192,12 @@ impl Outbox {
         matches!(self.state, State::Holding { posted: false, .. })
     }
 
+    /// Whether the flush ended while it was posted: [`Self::poll`] returns its event.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended(_))
+    }
+
     /// The payloads of the staged messages, in order.
     pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
         let slots = self.stage.chunks_exact(self.config.stride() as usize);
@@ -253,18 +262,29 @@ impl Outbox {
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
             State::Idle if self.staged == 0 => Ok(()),
-            State::Idle if self.full => self.probe(fabric),
-            State::Idle => self.reserve(fabric),
+            State::Idle => {
+                let ended = if self.full { self.probe(fabric) } else { self.reserve(fabric) }?;
+                if let Some(event) = ended {
+                    self.state = State::Ended(event);
+                }
+                Ok(())
+            }
             State::Lost => Err(PostError::Gone),
-            State::Probing | State::Reserving | State::Holding { .. } => Ok(()),
+            State::Probing | State::Reserving | State::Holding { .. } | State::Ended(_) => Ok(()),
         }
     }
 
-    /// Posts a write that a full queue refused. Call it from the poll loop.
+    /// Posts a write that a full queue refused, or returns the event of a flush that ended while
+    /// it was posted. Call it from the poll loop.
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric) -> Option<PutEvent> {
         match self.state {
             State::Holding { first, count, posted: false } => self.write(fabric, first, count),
+            State::Ended(event) => {
+                let is_lost = matches!(event, PutEvent::Lost { .. });
+                self.state = if is_lost { State::Lost } else { State::Idle };
+                Some(event)
+            }
             State::Idle | State::Probing | State::Reserving | State::Holding { .. } => None,
             State::Lost => None,
         }
@@ -280,7 +300,17 @@ impl Outbox {
         if completion.id != self.work_id() {
             return None;
         }
-        match (self.state, completion.outcome) {
+        self.handle_end(fabric, completion.outcome)
+    }
+
+    /// The work under way has ended.
+    #[inline]
+    fn handle_end(
+        &mut self,
+        fabric: &mut impl Fabric,
+        outcome: Result<u64, Failure>,
+    ) -> Option<PutEvent> {
+        match (self.state, outcome) {
             (State::Reserving, Ok(word)) => self.handle_ticket(fabric, Stamp::from_count(word)),
             (State::Probing, Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
             (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
@@ -289,7 +319,7 @@ impl Outbox {
             (State::Reserving | State::Probing, Err(failure)) => Some(self.lost(0, failure)),
             // The claim stays `Holding`: bytes may arrive until the owner fences this incarnation.
             (State::Holding { count, .. }, Err(failure)) => Some(self.lost(count, failure)),
-            (State::Idle | State::Lost, _) => None,
+            (State::Idle | State::Ended(_) | State::Lost, _) => None,
         }
     }
 
@@ -308,6 +338,10 @@ impl Outbox {
                 self.state = State::Lost;
                 return None;
             }
+            State::Ended(event) => {
+                self.state = State::Lost;
+                return Some(event);
+            }
             State::Holding { count, posted: true, .. } => count,
             State::Holding { .. } | State::Probing | State::Reserving => 0,
         };
@@ -321,30 +355,44 @@ impl Outbox {
         PutEvent::Lost { unknown: self.unknown, failure }
     }
 
-    fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+    fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         if !CLAIM_AFTER_FETCH_ADD.is_planted() {
             self.claim(fabric, Claim::Reserving { sequence: self.attempt });
         }
-        let posted = self.add(fabric, u64::from(self.staged));
-        match posted {
-            Ok(()) => self.state = State::Reserving,
-            Err(_) => self.claim(fabric, Claim::Idle),
+        match self.add(fabric, u64::from(self.staged)) {
+            Ok(posted) => {
+                self.state = State::Reserving;
+                Ok(self.handle_posted(fabric, posted))
+            }
+            Err(error) => {
+                self.claim(fabric, Claim::Idle);
+                Err(error)
+            }
         }
-        posted
     }
 
-    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
-        self.add(fabric, 0)?;
+        let posted = self.add(fabric, 0)?;
         self.state = State::Probing;
-        Ok(())
+        Ok(self.handle_posted(fabric, posted))
     }
 
-    fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<(), PostError> {
+    #[inline]
+    fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<Posted, PostError> {
         let op = Op::FetchAdd { at: self.regions.word(), add };
         let flags = CompletionFlags::empty();
-        fabric.post(self.owner, Work { id: self.work_id(), op, flags })
+        fabric.post_now(self.owner, Work { id: self.work_id(), op, flags })
+    }
+
+    /// Goes on at once with a work that has ended while it was posted.
+    #[inline]
+    fn handle_posted(&mut self, fabric: &mut impl Fabric, posted: Posted) -> Option<PutEvent> {
+        match posted {
+            Posted::Pending => None,
+            Posted::Ended(outcome) => self.handle_end(fabric, outcome),
+        }
     }
 
     fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
@@ -354,7 +402,7 @@ impl Outbox {
         }
         self.full = false;
         match self.reserve(fabric) {
-            Ok(()) => None,
+            Ok(ended) => ended,
             Err(PostError::Gone) => Some(self.lost(0, Failure::Gone)),
             Err(PostError::Full | PostError::Rejected(_)) => Some(PutEvent::Full),
         }
@@ -398,15 +446,18 @@ impl Outbox {
         let to: At = self.regions.slot(&self.config, first);
         self.state = State::Holding { first, count, posted: false };
         let op = Op::Write { to, bytes: &self.stage[..end] };
-        let posted =
-            fabric.post(self.owner, Work { id: self.work_id(), op, flags: CompletionFlags::WAKE });
+        let posted = fabric
+            .post_now(self.owner, Work { id: self.work_id(), op, flags: CompletionFlags::WAKE });
         match posted {
-            Ok(()) => {
+            Ok(posted) => {
                 self.state = State::Holding { first, count, posted: true };
                 if CLAIM_DROPPED_EARLY.is_planted() {
                     self.claim(fabric, Claim::Idle);
                 }
-                PUT_BEFORE_PAYLOAD.is_planted().then(|| self.handle_written(fabric, count))
+                if PUT_BEFORE_PAYLOAD.is_planted() {
+                    return Some(self.handle_written(fabric, count));
+                }
+                self.handle_posted(fabric, posted)
             }
             Err(PostError::Full) => {
                 let posted = REFUSED_WRITE_FORGOTTEN.is_planted();
@@ -434,7 +485,9 @@ impl Outbox {
     fn claim(&self, fabric: &impl Fabric, claim: Claim) {
         let at = self.regions.claim(self.owner);
         let cell = claim.encode(|bytes| fabric.crc32c(bytes));
-        fabric.memory().copy_in(at.region, at.offset, &cell);
+        for (offset, word) in (at.offset..).step_by(8).zip(cell.as_chunks::<8>().0) {
+            fabric.memory().store(at.region, offset, u64::from_le_bytes(*word));
+        }
     }
 
     const fn work_id(&self) -> WorkId {

@@ -11,6 +11,7 @@
 //! repeated message.
 
 mod closing;
+mod releasing;
 
 use core::fmt;
 
@@ -283,41 +284,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             self.look(fabric, now);
             self.find(fabric, now).is_some()
         }
-    }
-
-    /// The message of `receipt` has been processed; it is not delivered again.
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`].
-    #[inline]
-    pub fn release(
-        &mut self,
-        fabric: &impl Fabric,
-        receipt: Receipt,
-    ) -> Result<(), UnknownReceipt> {
-        let Receipt(stamp) = receipt;
-        let place = Place { config: &self.config, regions: self.regions };
-        let half = &mut self.halves[(stamp.epoch & 1) as usize];
-        if !half.is_taken(stamp) {
-            return Err(UnknownReceipt);
-        }
-        half.finish(fabric, place, stamp.ticket);
-        Ok(())
-    }
-
-    /// The message of `receipt` was taken and not processed: it is delivered again, after later
-    /// messages of its sender if they have been delivered already.
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`].
-    pub fn restore(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
-        let Receipt(stamp) = receipt;
-        let half = self.half(stamp.epoch);
-        if !half.is_taken(stamp) {
-            return Err(UnknownReceipt);
-        }
-        half.restore(stamp.ticket);
-        Ok(())
     }
 
     /// Closes the open half when it is time, and questions missing tickets. Call it from the

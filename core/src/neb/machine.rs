@@ -215,9 +215,16 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
 
     /// Sends the staged messages to all members, as far as the queues accept them; [`Self::poll`]
     /// sends the rest.
+    #[inline]
     pub fn flush(&mut self, fabric: &mut impl Fabric) {
+        if !self.origin.owed().is_empty() {
+            self.post_owed(fabric);
+        }
+    }
+
+    fn post_owed(&mut self, fabric: &mut impl Fabric) {
         for peer in self.members.others().without(self.unreachable()).iter() {
-            while self.origin.owes(peer) {
+            while self.origin.owed().contains(peer) {
                 match self.origin.post(fabric, &self.map, peer) {
                     Ok(()) => self.counters.0.writes += 1,
                     Err(error) => {
@@ -233,7 +240,9 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.flush(fabric);
-        self.open(fabric);
+        if !self.is_open() {
+            self.open(fabric);
+        }
         if self.is_open() {
             self.poll_streams(fabric, now);
         }
@@ -246,20 +255,36 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Accepts what origins have sent, and asks for votes.
+    /// Looks for what origins have sent. One that has sent nothing costs a load and a compare.
+    #[inline]
     fn poll_streams(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for origin in self.others() {
-            let mut found = Found::Message;
-            while found == Found::Message {
-                found = self.accept(fabric, origin);
+            let seen = self.look(fabric, origin);
+            let stream = &self.streams[origin.index()];
+            if !(stream.is_earlier(&self.map, seen) && stream.is_idle(now)) {
+                self.poll_stream(fabric, now, (origin, seen));
             }
-            let patience = self.map.config.retry().after_max;
-            let stream = &mut self.streams[origin.index()];
-            self.counters.0.unfit += u64::from(stream.note_found(found, now, patience));
-            stream.resume(&self.map, now);
-            if self.streams[origin.index()].asks {
-                self.ask(fabric, origin);
-            }
+        }
+    }
+
+    /// Accepts what `origin` has sent, and asks for votes; `seen` is in its next slot.
+    fn poll_stream(
+        &mut self,
+        fabric: &mut impl Fabric,
+        now: Instant,
+        (origin, mut seen): (Peer, u64),
+    ) {
+        let mut found = self.accept(fabric, origin, seen);
+        while found == Found::Message {
+            seen = self.look(fabric, origin);
+            found = self.accept(fabric, origin, seen);
+        }
+        let patience = self.map.config.retry().after_max;
+        let stream = &mut self.streams[origin.index()];
+        self.counters.0.unfit += u64::from(stream.note_found(found, now, patience));
+        stream.resume(&self.map, now);
+        if self.streams[origin.index()].asks {
+            self.ask(fabric, origin);
         }
     }
 

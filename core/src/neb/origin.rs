@@ -8,7 +8,7 @@
 use super::map::Map;
 use super::work::{Errand, seq_of};
 use crate::fabric::{CompletionFlags, Fabric, Memory, Op, PostError, Work};
-use crate::ids::Peer;
+use crate::ids::{Peer, PeerSet};
 use crate::wire::broadcast::{HEADER_LEN, Header, seal};
 
 /// The own messages, and how many were sent to each peer.
@@ -19,6 +19,8 @@ pub(super) struct Origin<const PEERS: usize> {
     last: u64,
     /// For each peer, the last message whose write was posted.
     posted: [u64; PEERS],
+    /// The other members to whom messages were not sent: a poll with nothing to send looks here.
+    owed: PeerSet,
     /// For each peer, the last message whose write has certainly ended (F-10).
     written: [u64; PEERS],
 }
@@ -36,7 +38,7 @@ impl<const PEERS: usize> Origin<PEERS> {
             last += 1;
         }
         // Older messages may still be on their way to a member.
-        Self { me, last, posted: [last; PEERS], written: [last; PEERS] }
+        Self { me, last, posted: [last; PEERS], owed: PeerSet::EMPTY, written: [last; PEERS] }
     }
 
     pub(super) const fn last(&self) -> u64 {
@@ -50,8 +52,8 @@ impl<const PEERS: usize> Origin<PEERS> {
 
     /// All messages after `shown` are sent to `peer` again: its incarnation, or the pair, is new.
     pub(super) fn restart(&mut self, peer: Peer, shown: u64) {
-        self.posted[peer.index()] = shown.min(self.last);
         self.written[peer.index()] = shown.min(self.last);
+        self.note_posted(peer, shown.min(self.last));
     }
 
     /// Seals the next message in the own ring; no other member sees it before [`Self::post`].
@@ -81,12 +83,24 @@ impl<const PEERS: usize> Origin<PEERS> {
         fabric.memory().copy_in(at.region, at.offset + 8, &buf[8..padded]);
         fabric.memory().store(at.region, at.offset, seq);
         self.last = seq;
+        let all = PeerSet::first(usize::from(map.config.peers()));
+        self.owed = all.without(PeerSet::only(self.me));
         seq
     }
 
-    /// Whether there are messages that were not sent to `peer`.
-    pub(super) const fn owes(&self, peer: Peer) -> bool {
-        self.posted[peer.index()] < self.last
+    /// The members to whom messages were not sent.
+    pub(super) const fn owed(&self) -> PeerSet {
+        self.owed
+    }
+
+    /// The last message whose write to `peer` was posted is `last`.
+    fn note_posted(&mut self, peer: Peer, last: u64) {
+        self.posted[peer.index()] = last;
+        if last < self.last {
+            self.owed.insert(peer);
+        } else {
+            self.owed.remove(peer);
+        }
     }
 
     /// Posts one write of the next messages for `peer`.
@@ -111,7 +125,7 @@ impl<const PEERS: usize> Origin<PEERS> {
         let flags = quiet | CompletionFlags::WAKE;
         let op = Op::WriteFrom { to: at, from: at, len };
         fabric.post(peer, Work { id: Errand::Write { last }.id(), op, flags })?;
-        self.posted[peer.index()] = last;
+        self.note_posted(peer, last);
         Ok(())
     }
 

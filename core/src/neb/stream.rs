@@ -85,6 +85,21 @@ impl<const DEPTH: usize> Stream<DEPTH> {
             && self.ballot(map, self.next).reading.is_empty()
     }
 
+    /// Whether `seen` is the number of a message that lies in the slot before the next one, or of
+    /// none.
+    #[inline]
+    pub(super) const fn is_earlier(&self, map: &Map, seen: u64) -> bool {
+        let lies_here = map.config.index(seen) == map.config.index(self.next);
+        seen == 0 || seen < self.next && lies_here
+    }
+
+    /// Whether nothing is due at `now` before another message arrives.
+    #[inline]
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        let pauses = self.again_at.is_none_or(|at| at > now);
+        pauses && !self.asks && self.unfit_until.0.is_none()
+    }
+
     /// What was `found` in the slot of the next message at `now`. Whether that is damage: no
     /// message has come together there for as long as `patience`, and it was not counted.
     pub(super) fn note_found(&mut self, found: Found, now: Instant, patience: Duration) -> bool {

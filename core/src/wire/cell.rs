@@ -13,6 +13,7 @@
 
 use super::mutants::TORN_CELL_BELIEVED;
 use super::{slot::Stamp, u32_at};
+use crate::checksum::crc32c;
 use crate::ids::Peer;
 
 /// Length of a claim, a credit or a progress in bytes.
@@ -39,6 +40,11 @@ pub enum Claim {
 }
 
 const IDLE: u32 = 1;
+/// `Idle` as bytes: every put ends with it.
+const IDLE_CELL: [u8; CELL_LEN] = {
+    let [a, b, c, d] = crc32c(&[0, 0, 0, IDLE as u8, 0, 0, 0, 0, 0, 0, 0, 0]).to_le_bytes();
+    [0, 0, 0, IDLE as u8, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+};
 const RESERVING: u32 = 2;
 const HOLDING: u32 = 3;
 const COUNT_MASK: u32 = 0x00FF_FFFF;
@@ -48,7 +54,7 @@ impl Claim {
     #[must_use]
     pub fn encode(self, checksum: impl Fn(&[u8]) -> u32) -> [u8; CELL_LEN] {
         match self {
-            Self::Idle => encode([IDLE << 24, 0, 0], checksum),
+            Self::Idle => IDLE_CELL,
             Self::Reserving { sequence } => encode([RESERVING << 24, sequence, 0], checksum),
             Self::Holding { first, count } => {
                 let head = HOLDING << 24 | count & COUNT_MASK;

@@ -11,9 +11,10 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use weft_core::fabric::conformance::{PEERS, layout};
+use weft_core::fabric::loopback::DEPTH;
 use weft_core::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
-    Region, Work,
+    Posted, Region, Work,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
@@ -57,7 +58,10 @@ impl Broken {
     /// Whether the fault keeps this work until a poll.
     fn delays(&self, peer: Peer, work: &Work<'_>) -> bool {
         match self.fault {
-            Fault::ReversesBatches | Fault::NeedsTargetToPoll | Fault::FencesOnPaper => true,
+            Fault::ReversesBatches
+            | Fault::NeedsTargetToPoll
+            | Fault::FencesOnPaper
+            | Fault::AnswersAhead => true,
             Fault::OneStagingBuffer => matches!(work.op, Op::Write { .. }),
             Fault::ReadsLate => matches!(work.op, Op::Read { .. }),
             Fault::QuietAfterSignalled => work.flags.contains(CompletionFlags::QUIET),
@@ -136,9 +140,21 @@ impl Broken {
         }
     }
 
-    /// Takes completions out of the loopback, spoiled.
+    /// Whether works that may be answered at once are, rightly or with a fault.
+    fn answers(&self) -> bool {
+        matches!(
+            self.fault,
+            Fault::None
+                | Fault::AnswersAhead
+                | Fault::AnswersEarly
+                | Fault::AnswersAndCompletes
+                | Fault::AnswersDenialsAsDone
+        )
+    }
+
+    /// Takes all completions out of the loopback, spoiled.
     fn reap(&mut self) {
-        let mut done = [Completion::NONE; 16];
+        let mut done = [Completion::NONE; DEPTH];
         let count = self.inner.poll(Instant(0), &mut done);
         for completion in &done[..count] {
             self.spoil_completion(*completion);
@@ -166,6 +182,24 @@ impl Fabric for Broken {
         }
         let spoiled = self.spoil_work(work);
         self.inner.post(peer, spoiled).or_else(|error| self.spoil_refusal(peer, work, error))
+    }
+
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        if !self.answers() {
+            return self.post(peer, work).map(|()| Posted::Pending);
+        }
+        if self.has(Fault::AnswersEarly) {
+            self.delay(peer, work)?;
+            return Ok(Posted::Ended(Ok(0)));
+        }
+        self.inner.post(peer, work)?;
+        self.reap();
+        let Some(done) = self.ready.pop_back() else { return Ok(Posted::Pending) };
+        if self.has(Fault::AnswersAndCompletes) {
+            self.ready.push_back(done);
+        }
+        let denials_as_done = self.has(Fault::AnswersDenialsAsDone);
+        Ok(Posted::Ended(if denials_as_done { done.outcome.or(Ok(0)) } else { done.outcome }))
     }
 
     fn poll(&mut self, _now: Instant, done: &mut [Completion]) -> usize {

@@ -21,6 +21,11 @@ pub(crate) enum Fault {
     QuietAfterSignalled,
     HidesQuietFailure,
     NeedsTargetToPoll,
+    // Answers.
+    AnswersAhead,
+    AnswersEarly,
+    AnswersAndCompletes,
+    AnswersDenialsAsDone,
     // Bytes.
     DropsLastByte,
     SpillsOneByte,
@@ -86,6 +91,10 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::QuietAfterSignalled, &["f2_quiet_success_is_silent_and_implied_by_the_next"]),
     (Fault::HidesQuietFailure, &["f2_a_quiet_failure_is_loud"]),
     (Fault::NeedsTargetToPoll, &["f13_a_peer_that_never_polls_is_reached"]),
+    (Fault::AnswersAhead, &["f1_an_answer_comes_behind_what_was_posted"]),
+    (Fault::AnswersEarly, &["f2_an_answer_is_the_completion"]),
+    (Fault::AnswersAndCompletes, &["f2_an_answer_is_the_completion"]),
+    (Fault::AnswersDenialsAsDone, &["f5_an_answer_needs_its_right"]),
     (
         Fault::DropsLastByte,
         &[

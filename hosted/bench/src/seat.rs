@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::thread::sched_yield;
 use weft_core::endpoint::Event;
 use weft_core::ids::Peer;
-use weft_core::mailbox::Message;
+use weft_core::mailbox::{Message, Receipt};
 use weft_core::time::Instant;
 
 use super::error::BenchError;
@@ -108,9 +108,10 @@ impl Seat {
     pub(super) fn flush(&mut self, to: Peer) -> Result<(), BenchError> {
         self.endpoint.flush(to)?;
         loop {
-            self.endpoint.poll(self.vigil.now());
             match self.endpoint.poll_event() {
-                None => {}
+                None => {
+                    self.endpoint.poll(self.vigil.now());
+                }
                 Some(Event::Put { left: 0, .. }) => return Ok(()),
                 Some(Event::Put { .. }) => self.endpoint.flush(to)?,
                 Some(Event::Full { .. }) => {
@@ -128,12 +129,21 @@ impl Seat {
         &mut self,
         deal: impl FnOnce(&Message<'_>) -> Result<R, BenchError>,
     ) -> Result<Option<R>, BenchError> {
-        let Some(message) = self.endpoint.take(self.vigil.now()) else { return Ok(None) };
-        let receipt = message.receipt;
-        let dealt = deal(&message)?;
+        let Some((dealt, receipt)) = self.hold(deal)? else { return Ok(None) };
         let released = self.endpoint.release(receipt);
         debug_assert!(released.is_ok(), "it was taken just now");
         Ok(Some(dealt))
+    }
+
+    /// As [`Self::take`], but leaves it to the caller to release the message.
+    #[inline]
+    pub(super) fn hold<R>(
+        &mut self,
+        deal: impl FnOnce(&Message<'_>) -> Result<R, BenchError>,
+    ) -> Result<Option<(R, Receipt)>, BenchError> {
+        let Some(message) = self.endpoint.take(self.vigil.now()) else { return Ok(None) };
+        let receipt = message.receipt;
+        Ok(Some((deal(&message)?, receipt)))
     }
 
     /// Waits for the next message.

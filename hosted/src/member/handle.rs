@@ -384,10 +384,7 @@ impl MemberHandle {
         receipts: impl IntoIterator<Item = Receipt>,
     ) -> Result<(), CallError<UnknownReceipt>> {
         let mut receipts = receipts.into_iter();
-        let released = self
-            .inner
-            .shared
-            .act(|component| receipts.try_for_each(|receipt| component.release(receipt)));
+        let released = self.inner.shared.act(|component| component.release_all(receipts.by_ref()));
         released.map_err(CallError::Ended)?.map_err(CallError::Refused)
     }
 

@@ -24,7 +24,7 @@ pub use verbs::VerbsPort;
 pub use error::VerbsError;
 
 use weft_core::endpoint::Plan;
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Posted, Work};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -117,6 +117,14 @@ impl Fabric for NodeFabric {
         match self {
             Self::Shm(fabric) => fabric.post(peer, work),
             Self::Verbs(port) => port.post(peer, work),
+        }
+    }
+
+    #[inline]
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        match self {
+            Self::Shm(fabric) => fabric.post_now(peer, work),
+            Self::Verbs(port) => port.post_now(peer, work),
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Posted,
     WordMemory, Words, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
@@ -152,6 +152,33 @@ impl ShmFabric {
         &self.own
     }
 
+    /// Whether `work` for `peer` can be attempted at all.
+    #[inline(always)]
+    fn accept(&self, peer: Peer, work: &Work<'_>) -> Result<(), PostError> {
+        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        if self.is_open(peer) { Ok(()) } else { Err(PostError::Gone) }
+    }
+
+    /// Carries `work` out where the rights allow it, and wakes `peer` if the work says so.
+    #[inline(always)]
+    fn attempt(&self, peer: Peer, work: &Work<'_>) -> Result<u64, Failure> {
+        #[cfg(test)]
+        (self.stall.0)(&work.op);
+        let outcome = if self.layout.allows(work.op.target().0.region, self.me, work.op.needs()) {
+            self.carry_out(peer, &work.op)
+        } else {
+            Err(Failure::AccessDenied)
+        };
+        if self.peers_sleep
+            && work.flags.contains(CompletionFlags::WAKE)
+            && let Some(link) = self.link(peer)
+        {
+            // A bell that cannot be rung is a peer that wakes by its own timeout.
+            let _ = link.memory.bell().ring_if_armed();
+        }
+        outcome
+    }
+
     /// Carries `op` out. The rights were checked, so a barred region cannot come up.
     #[inline(always)]
     fn carry_out(&self, peer: Peer, op: &Op<'_>) -> Result<u64, Failure> {
@@ -262,31 +289,21 @@ impl Fabric for ShmFabric {
     // Machines name the operation where they post it, so each call folds to one arm of it.
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
-        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
-        if !self.is_open(peer) {
-            return Err(PostError::Gone);
-        }
+        self.accept(peer, &work)?;
         if self.done.len() >= DEPTH {
             return Err(PostError::Full);
         }
-        #[cfg(test)]
-        (self.stall.0)(&work.op);
-        let outcome = if self.layout.allows(work.op.target().0.region, self.me, work.op.needs()) {
-            self.carry_out(peer, &work.op)
-        } else {
-            Err(Failure::AccessDenied)
-        };
+        let outcome = self.attempt(peer, &work);
         if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
             self.done.push_back(Completion { id: work.id, peer, outcome });
         }
-        if self.peers_sleep
-            && work.flags.contains(CompletionFlags::WAKE)
-            && let Some(link) = self.link(peer)
-        {
-            // A bell that cannot be rung is a peer that wakes by its own timeout.
-            let _ = link.memory.bell().ring_if_armed();
-        }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        self.accept(peer, &work)?;
+        Ok(Posted::Ended(self.attempt(peer, &work)))
     }
 
     #[inline]

@@ -14,7 +14,9 @@ macro_rules! __for_each_conformance_case {
             f1_work_takes_effect_in_posting_order
             f1_the_last_of_many_writes_stays
             f1_a_read_comes_between_the_writes_around_it
+            f1_an_answer_comes_behind_what_was_posted
             f2_each_work_completes_once_under_its_name
+            f2_an_answer_is_the_completion
             f2_an_atomic_hands_back_the_old_value
             f2_quiet_success_is_silent_and_implied_by_the_next
             f2_a_quiet_failure_is_loud
@@ -29,6 +31,7 @@ macro_rules! __for_each_conformance_case {
             f5_a_read_needs_its_right
             f5_an_atomic_needs_its_right
             f5_a_right_is_for_the_peers_named
+            f5_an_answer_needs_its_right
             f5_what_is_granted_is_done
             f6_outstanding_work_to_a_lost_peer_ends
             f6_posts_to_a_lost_peer_fail_at_once

@@ -33,6 +33,33 @@ pub fn f2_each_work_completes_once_under_its_name<H: Harness>(harness: &mut H) {
     trial.end();
 }
 
+/// A work that is answered when it is posted has taken effect by then, and no completion comes for
+/// it; one that is not has a completion.
+pub fn f2_an_answer_is_the_completion<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-2");
+    let word = at(WORDS, 0);
+    for peer in EVERYONE {
+        trial.at(peer).memory().store(WORDS, 0, 40);
+        trial.at(A).memory().store(LOCAL, 0, 7);
+        for (op, old, left) in [
+            (Op::Write { to: word, bytes: &42_u64.to_le_bytes() }, 0, 42),
+            (Op::FetchAdd { at: word, add: 2 }, 42, 44),
+            (Op::CompareSwap { at: word, expected: 44, new: 46 }, 44, 46),
+            (Op::Read { from: word, into: at(LOCAL, 8), len: 8 }, 0, 46),
+            (Op::WriteFrom { to: word, from: at(LOCAL, 0), len: 8 }, 0, 7),
+        ] {
+            let answer = trial.run_now(A, peer, op);
+            trial.same("the answer", answer, Ok(old));
+            let now = trial.at(peer).memory().load(WORDS, 0);
+            trial.same("the word once the work has ended", now, left);
+        }
+        let seen = trial.at(A).memory().load(LOCAL, 8);
+        trial.same("what was read", seen, 46);
+    }
+    trial.is_silent(A);
+    trial.end();
+}
+
 /// An add wraps, a swap that misses changes nothing, and all hand back what was there.
 pub fn f2_an_atomic_hands_back_the_old_value<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-2");

@@ -31,6 +31,21 @@ pub fn f1_work_takes_effect_in_posting_order<H: Harness>(harness: &mut H) {
     trial.end();
 }
 
+/// A work that may be answered at once comes behind those that were posted before it.
+pub fn f1_an_answer_comes_behind_what_was_posted<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-1");
+    let word = at(WORDS, 8);
+    for base in (0..ROUNDS).map(|round| 1000 * round + 7) {
+        let first = trial.post(A, B, Op::Write { to: word, bytes: &base.to_le_bytes() });
+        let answer = trial.run_now(A, B, Op::FetchAdd { at: word, add: 1 });
+        trial.same("what an add behind a write sees", answer, Ok(base));
+        let left = trial.at(B).memory().load(WORDS, word.offset);
+        trial.same("the word after both", left, base + 1);
+        trial.settle(A, |done| assert_eq!(done.serial, first, "F-1: the write alone is open"));
+    }
+    trial.end();
+}
+
 /// Of many writes to one word, the last stays, and an atomic behind them sees it.
 pub fn f1_the_last_of_many_writes_stays<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-1");

@@ -7,7 +7,7 @@ use super::Harness;
 use super::regions::{
     A, ATOMIC_ONLY, B, C, EVERYONE, LEN, LOCAL, ONLY_B, OPEN, READ_ONLY, WORDS, WRITE_ONLY, at,
 };
-use super::trial::Trial;
+use super::trial::{Outcome, Trial};
 
 const BEFORE: [u8; LEN as usize] = [0x77; LEN as usize];
 
@@ -35,11 +35,21 @@ fn swap(region: Region) -> Op<'static> {
 /// The pair is used again afterwards, in a new incarnation, since the denial may have cost it.
 #[track_caller]
 fn is_denied<H: Harness>(trial: &mut Trial<'_, H>, from: Peer, to: Peer, op: Op<'_>) {
+    ends_denied(trial, (from, to), op, |trial| trial.run(from, to, op));
+}
+
+#[track_caller]
+fn ends_denied<H: Harness>(
+    trial: &mut Trial<'_, H>,
+    (from, to): (Peer, Peer),
+    op: Op<'_>,
+    run: impl FnOnce(&mut Trial<'_, H>) -> Outcome,
+) {
     let places = [(to, op.target().0.region), (from, LOCAL)];
     for (peer, region) in places {
         trial.at(peer).memory().copy_in(region, 0, &BEFORE);
     }
-    let outcome = trial.run(from, to, op);
+    let outcome = run(trial);
     trial.same("work without the right", outcome, Err(Failure::AccessDenied));
     for (peer, region) in places {
         let mut now = [0; LEN as usize];
@@ -104,6 +114,15 @@ pub fn f5_a_right_is_for_the_peers_named<H: Harness>(harness: &mut H) {
             let granted = trial.run(B, owner, op);
             trial.same("whether the one peer may", granted.is_ok(), true);
         }
+    }
+    trial.end();
+}
+
+/// A work that may be answered at once needs its right as any other.
+pub fn f5_an_answer_needs_its_right<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-5");
+    for op in [write(READ_ONLY), write_from(LOCAL), read(WRITE_ONLY), add(OPEN), swap(LOCAL)] {
+        ends_denied(&mut trial, (A, B), op, |trial| trial.run_now(A, B, op));
     }
     trial.end();
 }

@@ -13,7 +13,9 @@ mod lives;
 
 use core::fmt::Debug;
 
-use crate::fabric::{Completion, CompletionFlags, Fabric, Failure, Op, PostError, Work, WorkId};
+use crate::fabric::{
+    Completion, CompletionFlags, Fabric, Failure, Op, PostError, Posted, Work, WorkId,
+};
 use crate::ids::{Incarnation, Peer};
 
 use super::regions::{EVERYONE, layout};
@@ -109,10 +111,7 @@ impl<'h, H: Harness> Trial<'h, H> {
         op: Op<'_>,
         flags: CompletionFlags,
     ) -> Result<u32, PostError> {
-        let serial = self.posted;
-        if serial as usize == WORKS_MAX {
-            self.fail("the case posts more than it may");
-        }
+        let serial = self.next_serial();
         let id = name(serial, from, to, flags);
         self.at(from).post(to, Work { id, op, flags })?;
         self.posted += 1;
@@ -120,6 +119,14 @@ impl<'h, H: Harness> Trial<'h, H> {
             self.open[from.index()] += 1;
         }
         Ok(serial)
+    }
+
+    #[track_caller]
+    fn next_serial(&self) -> u32 {
+        if self.posted as usize == WORKS_MAX {
+            self.fail("the case posts more than it may");
+        }
+        self.posted
     }
 
     /// Posts a signalled work, which must be accepted.
@@ -189,17 +196,23 @@ impl<'h, H: Harness> Trial<'h, H> {
         if serial >= self.posted || serial < self.since[who.index()] {
             self.fail_completion("a completion of no work of this incarnation of the poster");
         }
-        let (place, bit) = (serial as usize / 64, 1 << (serial % 64));
-        if self.finished[place] & bit != 0 {
+        if self.finish(serial) {
             self.fail_completion("a work completed twice");
         }
-        self.finished[place] |= bit;
         if loud {
             self.open[who.index()] -= 1;
         } else if outcome.is_ok() {
             self.fail_completion("a quiet success was reported");
         }
         Done { serial, outcome }
+    }
+
+    /// The work `serial` has ended; whether it had before.
+    fn finish(&mut self, serial: u32) -> bool {
+        let (place, bit) = (serial as usize / 64, 1 << (serial % 64));
+        let had_ended = self.finished[place] & bit != 0;
+        self.finished[place] |= bit;
+        had_ended
     }
 
     /// Polls `who` until `each` is content.
@@ -249,6 +262,29 @@ impl<'h, H: Harness> Trial<'h, H> {
         let serial = self.post(from, to, op);
         let [outcome] = self.outcomes(from, [serial]);
         outcome.unwrap_or_else(|| self.fail_completion("the work completed before it was posted"))
+    }
+
+    /// As [`Self::run`], where the fabric may answer the post at once.
+    #[track_caller]
+    pub(super) fn run_now(&mut self, from: Peer, to: Peer, op: Op<'_>) -> Outcome {
+        let (serial, flags) = (self.next_serial(), CompletionFlags::empty());
+        let id = name(serial, from, to, flags);
+        let posted = match self.at(from).post_now(to, Work { id, op, flags }) {
+            Ok(posted) => posted,
+            Err(error) => panic!("{}: {op:?} was not accepted: {error}", self.rule),
+        };
+        self.posted += 1;
+        match posted {
+            Posted::Ended(outcome) => {
+                self.finish(serial);
+                outcome
+            }
+            Posted::Pending => {
+                self.open[from.index()] += 1;
+                let [outcome] = self.outcomes(from, [serial]);
+                outcome.unwrap_or_else(|| self.fail_completion("a pending work has ended before"))
+            }
+        }
     }
 
     /// Nothing is open at `who`, and nothing more comes.

@@ -13,16 +13,22 @@ use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
 use crate::wire::slot::Stamp;
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
+    /// Begins to close the open half once half of its slots are given out.
+    #[inline]
     pub(super) fn close_half(&mut self, fabric: &mut impl Fabric) {
-        let open = self.open;
-        let before = open.wrapping_sub(1);
-        let given = self.halves[(open & 1) as usize].owed();
-        let previous = &self.halves[(before & 1) as usize];
-        let drained = previous.is_drained() || HALF_REUSED_EARLY.is_planted();
-        if self.closing.is_some() || given < self.config.slots() / 2 || !drained {
+        let given = self.halves[(self.open & 1) as usize].owed();
+        if given >= self.config.slots() / 2 && self.closing.is_none() {
+            self.open_other(fabric);
+        }
+    }
+
+    /// Begins the next epoch in the other half, unless messages of that are owed.
+    fn open_other(&mut self, fabric: &mut impl Fabric) {
+        let next = self.open.wrapping_add(1);
+        let previous = &self.halves[(next & 1) as usize];
+        if !previous.is_drained() && !HALF_REUSED_EARLY.is_planted() {
             return;
         }
-        let next = open.wrapping_add(1);
         if previous.epoch() != next {
             let place = Place { config: &self.config, regions: self.regions };
             self.halves[(next & 1) as usize].begin(fabric, place, next);

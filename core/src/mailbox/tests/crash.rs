@@ -1,9 +1,10 @@
 //! A writer, an owner and an owner's successor die at every step.
 
-use super::harness::{World, world};
+use super::harness::{Cluster, World, world};
 use super::model::{Model, model};
 use super::{A, B, OWNER, SLOTS};
 use crate::ids::Peer;
+use crate::mailbox::UnknownReceipt;
 
 const C: Peer = Peer(3);
 
@@ -139,4 +140,45 @@ fn writer_and_owner_may_die_at_any_two_steps() {
         model.heal();
         model.accept_more();
     }
+}
+
+/// The owner of `cluster`, with six messages taken: four of its first epoch, two of the next.
+fn take_six(cluster: &mut Cluster<'_>) -> std::vec::Vec<super::owner::Taken> {
+    for payloads in [[b"0", b"1"], [b"2", b"3"], [b"4", b"5"]] {
+        let writer = cluster.writer(A);
+        payloads.iter().for_each(|payload| writer.stage(*payload));
+        writer.flush().unwrap();
+        writer.finish();
+        cluster.owner.wait();
+    }
+    std::iter::from_fn(|| cluster.owner.take()).collect()
+}
+
+#[test]
+fn messages_that_are_released_together_cost_one_store_for_each_word_of_the_journal() {
+    for (order, stores) in [([0, 1, 2, 3, 4, 5], 2), ([1, 0, 5, 3, 2, 4], 4)] {
+        let world = world(4);
+        let mut cluster = Cluster::new(&world);
+        let taken = take_six(&mut cluster);
+        let receipts = order.map(|place: usize| taken[place].receipt);
+        let owner = &mut cluster.owner;
+        owner.fabric.die_after(stores);
+        owner.mailbox.release_all(&owner.fabric, receipts).unwrap();
+        assert!(!owner.fabric.is_dead() && owner.mailbox.owed() == 0);
+        cluster.succeed_owner(&[A]);
+        assert_eq!(cluster.owner.drain(), []);
+    }
+}
+
+#[test]
+fn an_unknown_receipt_ends_a_release_of_several() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    let taken = take_six(&mut cluster);
+    let receipts = [0, 1, 0, 2].map(|place: usize| taken[place].receipt);
+    let owner = &mut cluster.owner;
+    assert_eq!(owner.mailbox.release_all(&owner.fabric, receipts), Err(UnknownReceipt));
+    cluster.succeed_owner(&[A]);
+    let expected: [&[u8]; 4] = [b"2", b"3", b"4", b"5"];
+    assert_eq!(cluster.owner.drain_payloads(), expected);
 }

@@ -17,7 +17,7 @@ use super::{PEERS, WORDS};
 use crate::fabric::loopback::Loopback;
 use crate::fabric::{
     At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
-    Region, Work, WorkId,
+    Posted, Region, Work, WorkId,
 };
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::time::Instant;
@@ -90,7 +90,7 @@ pub(super) struct Stepped<'net> {
     open: PeerSet,
     /// Posts to refuse as if the queue were full.
     pub(super) refusals: u32,
-    /// Work takes effect at once.
+    /// Work takes effect at once, and is answered at once where the poster asks for that.
     pub(super) prompt: bool,
     actions_left: Cell<Option<u32>>,
     dead: Cell<bool>,
@@ -302,6 +302,14 @@ impl Fabric for Stepped<'_> {
             }
         }
         Ok(())
+    }
+
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        let waiting = self.done.len();
+        self.post(peer, work)?;
+        let answered = self.prompt && self.done.len() > waiting;
+        let answer = if answered { self.done.pop_back() } else { None };
+        Ok(answer.map_or(Posted::Pending, |completion| Posted::Ended(completion.outcome)))
     }
 
     fn poll(&mut self, _now: Instant, done: &mut [Completion]) -> usize {

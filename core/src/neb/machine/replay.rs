@@ -26,16 +26,20 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         false
     }
 
+    /// The number in the slot of the next message of `origin`. Only a hint; the copy decides.
+    #[inline]
+    pub(super) fn look(&self, fabric: &impl Fabric, origin: Peer) -> u64 {
+        let at = self.map.bcast(origin, self.streams[origin.index()].next);
+        fabric.memory().load(at.region, at.offset)
+    }
+
     /// Copies and exposes the next message of `origin` and posts its reads, if it has arrived (N-2
-    /// to N-4).
-    pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer) -> Found {
-        let next = self.streams[origin.index()].next;
-        let at = self.map.bcast(origin, next);
-        // Only a hint; the copy decides.
-        let seen = fabric.memory().load(at.region, at.offset);
+    /// to N-4): `seen` is the number in its slot.
+    pub(super) fn accept(&mut self, fabric: &mut impl Fabric, origin: Peer, seen: u64) -> Found {
+        let stream = &self.streams[origin.index()];
+        let next = stream.next;
         if seen != next {
-            let lies_here = self.map.config.index(seen) == self.map.config.index(next);
-            let is_earlier = seen == 0 || seen < next && lies_here;
+            let is_earlier = stream.is_earlier(&self.map, seen);
             return if is_earlier { Found::Earlier } else { Found::Unfit };
         }
         if !self.streams[origin.index()].has_place(&self.map) || !self.may_expose(origin) {

@@ -129,6 +129,13 @@ impl Component {
         self.endpoint.release(receipt)
     }
 
+    pub(crate) fn release_all(
+        &mut self,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) -> Result<(), UnknownReceipt> {
+        self.endpoint.release_all(receipts)
+    }
+
     pub(crate) fn broadcast(&mut self, payload: &[u8]) -> Result<u64, BroadcastError> {
         if !self.takes_part() {
             return Err(BroadcastError::Left);

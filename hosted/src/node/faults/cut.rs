@@ -4,7 +4,7 @@
 //! it. Cut at one end, a pair is partitioned one way; cut at both ends, both ways. What a peer
 //! beyond the cut posts still arrives: memory cannot refuse one-sided work by itself, fencing can.
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Posted, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -50,6 +50,14 @@ impl<F: Fabric> Fabric for CutFabric<F> {
             return Err(PostError::Gone);
         }
         self.whole.post(peer, work)
+    }
+
+    #[inline(always)]
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        if self.cut.contains(peer) {
+            return Err(PostError::Gone);
+        }
+        self.whole.post_now(peer, work)
     }
 
     #[inline]

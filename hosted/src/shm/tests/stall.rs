@@ -80,8 +80,9 @@ fn a_copy_into_the_memory_of_the_next_incarnation_overwrites_nothing_and_is_deli
     pair.admit(&mut owner, WRITER, FIRST);
     pair.admit(&mut writer, OWNER, FIRST);
     let (stopped, go) = stop_at_write(&mut writer);
-    writer.put(OWNER, 0, b"late").unwrap();
     let writing = thread::spawn(move || {
+        // The write is posted within the flush, once the ticket is known.
+        writer.put(OWNER, 0, b"late").unwrap();
         while writer.poll_event().is_none() {
             writer.poll(Instant(0));
         }

@@ -1,0 +1,136 @@
+//! Puts over a fabric that answers some works when they are posted.
+
+use std::boxed::Box;
+use std::vec::Vec;
+
+use super::*;
+use crate::fabric::{FenceError, Layout, Op, Posted, Work};
+
+/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes.
+struct Prompt<'net> {
+    inner: Loopback<'net, 2, WORDS>,
+    answers_writes: bool,
+    refusals: u32,
+}
+
+impl<'net> Fabric for Prompt<'net> {
+    type Memory = <Loopback<'net, 2, WORDS> as Fabric>::Memory;
+
+    fn me(&self) -> Peer {
+        self.inner.me()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.inner.layout()
+    }
+
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        self.inner.post(peer, work)
+    }
+
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        let is_write = matches!(work.op, Op::Write { .. });
+        if is_write && self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(PostError::Full);
+        }
+        self.inner.post(peer, work)?;
+        if is_write && !self.answers_writes {
+            return Ok(Posted::Pending);
+        }
+        let mut done = [Completion::NONE];
+        assert_eq!(self.inner.poll(NOW, &mut done), 1, "work ends when it is posted");
+        Ok(Posted::Ended(done[0].outcome))
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        self.inner.poll(now, done)
+    }
+
+    fn memory(&self) -> &Self::Memory {
+        self.inner.memory()
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        self.inner.fence(peer)
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        self.inner.admit(peer, incarnation)
+    }
+}
+
+type Member<'net> = Endpoint<Prompt<'net>, SLOTS, 4>;
+
+fn writer(
+    net: &TestNet,
+    answers_writes: bool,
+    refusals: u32,
+) -> (Box<Member<'_>>, TestEndpoint<'_>) {
+    let inner = net.endpoint(A, FIRST);
+    let mut b = endpoint(net, B, FIRST);
+    let prompt = Prompt { inner, answers_writes, refusals };
+    let mut a: Box<Member<'_>> = Box::new(Endpoint::new(prompt, &plan(), FIRST));
+    a.admit(B, FIRST).unwrap();
+    b.admit(A, FIRST).unwrap();
+    (a, b)
+}
+
+#[test]
+fn a_put_that_ends_when_it_is_flushed_needs_no_poll() {
+    let net = net();
+    let (mut a, mut b) = writer(&net, true, 0);
+    a.put(B, 0, b"one").unwrap();
+    assert_eq!(drain(&mut b), [b"one"]);
+    assert_eq!(a.stage(B, 0, b"two"), Err(PutError::Stage(StageError::Busy)), "its event is due");
+    assert_eq!(a.poll(NOW), 1, "a loop does not sleep over it");
+    assert_eq!(a.poll_event(), Some(put(B, 1, 0)));
+    assert_eq!((a.poll_event(), a.poll(NOW)), (None, 0));
+    assert_eq!(a.counters().put, 1);
+    a.put(B, 0, b"two").unwrap();
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
+}
+
+#[test]
+fn a_half_that_is_full_is_found_by_the_flush() {
+    let net = net();
+    let (mut a, mut b) = writer(&net, true, 0);
+    for n in 0..SLOTS as u8 {
+        a.put(B, 0, &[n]).unwrap();
+        assert_eq!(a.poll_event(), Some(put(B, 1, 0)));
+    }
+    a.put(B, 0, b"more").unwrap();
+    assert_eq!(a.poll_event(), Some(Event::Full { to: B }));
+    settle(&mut b);
+    assert_eq!(drain(&mut b).len(), SLOTS);
+    settle(&mut b);
+    a.flush(B).unwrap();
+    assert_eq!(a.poll_event(), Some(put(B, 1, 0)), "the probe finds room and the put goes on");
+}
+
+#[test]
+fn a_write_that_is_refused_behind_its_ticket_is_posted_by_a_later_poll() {
+    for answers_writes in [true, false] {
+        let net = net();
+        let (mut a, mut b) = writer(&net, answers_writes, 1);
+        a.put(B, 0, b"one").unwrap();
+        assert_eq!((a.poll_event(), drain(&mut b).len()), (None, 0));
+        let polled = core::iter::from_fn(|| {
+            a.poll(NOW);
+            Some(a.poll_event())
+        });
+        let events: Vec<_> = polled.take(3).flatten().collect();
+        assert_eq!((events, drain(&mut b)), ([put(B, 1, 0)].into(), [b"one".to_vec()].into()));
+    }
+}
+
+#[test]
+fn an_event_that_is_due_outlives_the_fence_of_its_owner() {
+    let net = net();
+    let (mut a, _b) = writer(&net, true, 0);
+    a.put(B, 0, b"one").unwrap();
+    a.fence(B).unwrap();
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
+    a.stage(B, 0, b"two").unwrap();
+    assert_eq!(a.flush(B), Err(PutError::Post(PostError::Gone)));
+}
