@@ -1,7 +1,9 @@
 //! A peer that cannot be killed: its gate is closed, its lane and its incarnation are refused.
 
+use weft::shm::ShmFabric;
 use weft_core::endpoint::PutError;
-use weft_core::fabric::PostError;
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::ids::{Incarnation, Peer};
 use weft_core::lane::SendError;
 use weft_core::time::Instant;
 
@@ -54,9 +56,51 @@ fn what_lay_in_the_lane_of_a_fenced_peer_is_not_delivered() {
     assert!(heard(&mut a).is_none(), "a message of the earlier incarnation");
 }
 
+/// Shared memory that answers no post at once, so that a put has a moment between its ticket and
+/// its write.
+struct Unanswered(ShmFabric);
+
+impl Fabric for Unanswered {
+    type Memory = <ShmFabric as Fabric>::Memory;
+
+    fn me(&self) -> Peer {
+        self.0.me()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
+        self.0.post(peer, work)
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        self.0.poll(now, done)
+    }
+
+    fn memory(&self) -> &Self::Memory {
+        self.0.memory()
+    }
+
+    fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        self.0.fence(peer)
+    }
+
+    fn admit(&mut self, peer: Peer, incarnation: Incarnation) -> Result<(), FenceError> {
+        self.0.admit(peer, incarnation)
+    }
+}
+
 #[test]
 fn a_put_that_the_fence_overtakes_never_lands() {
-    let (_pair, mut a, mut b) = admitted();
+    let pair = Pair::new();
+    let mut a = pair.member(A, FIRST);
+    pair.admit(&mut a, B, FIRST, None);
+    let mut fabric = pair.fabric(B, FIRST);
+    fabric.connect(A, pair.remote(A, B), None);
+    let mut b = pair.member_over(Unanswered(fabric), FIRST);
+    b.admit(A, FIRST).expect("it is connected");
     b.put(A, 1, b"reserved").expect("it is admitted");
     a.fence(B).expect("there is no process to kill");
     // The ticket was given out before the fence; the write comes after it.

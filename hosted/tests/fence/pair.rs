@@ -3,6 +3,7 @@
 use weft::process::Pidfd;
 use weft::shm::{NodeMemory, OwnMemory, RemoteMemory, ShmFabric, Wait};
 use weft_core::endpoint::{Endpoint, Plan};
+use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Duration;
 use weft_core::{lane, mailbox};
@@ -36,10 +37,22 @@ impl Pair {
 
     /// An incarnation of `peer`, over its memory.
     pub(crate) fn member(&self, peer: Peer, incarnation: Incarnation) -> Member {
+        self.member_over(self.fabric(peer, incarnation), incarnation)
+    }
+
+    /// The fabric of an incarnation of `peer`, connected with no other.
+    pub(crate) fn fabric(&self, peer: Peer, incarnation: Incarnation) -> ShmFabric {
         let layout = self.plan.layout();
         let grant = self.memory(peer).grant_owner().expect("descriptors");
         let own = OwnMemory::map(layout, &grant).expect("its own memory");
-        let fabric = ShmFabric::new(peer, incarnation, layout.clone(), own, Wait::Yield);
+        ShmFabric::new(peer, incarnation, layout.clone(), own, Wait::Yield)
+    }
+
+    pub(crate) fn member_over<F: Fabric>(
+        &self,
+        fabric: F,
+        incarnation: Incarnation,
+    ) -> Endpoint<F, 16, 2> {
         let mut endpoint = Endpoint::new(fabric, &self.plan, incarnation);
         if incarnation == FIRST {
             // No process had this memory before.
