@@ -7,8 +7,8 @@
 //!      └─▶ held, used ─▶ Reload ─▶ the latest "used" of all entries is in force
 //! ```
 //!
-//! [`recovery`](crate::recovery) does not know the DIR net, and [`dirnet`] no
-//! script; a [`ScriptMember`] knows both. Images are the caller's: a member knows them by their
+//! [`recovery`](crate::recovery) does not know the DIR net, and [`dirnet`](crate::dirnet)
+//! no script; a [`ScriptMember`] knows both. Images are the caller's: a member knows them by their
 //! digests. Every member keeps the image of the script in force; only the manager evaluates it, and
 //! what it knows of its term ends with the term. A node says in its own entry which script it holds
 //! and which it uses, so nothing else is repeated when a frame is lost, and a manager that takes

@@ -77,7 +77,8 @@ type Parts<'a> = (&'a mut NodeRendezvous, &'a mut VerbsFabric<Heap>);
 
 impl TensorMember {
     fn tensors(&mut self) -> Result<Parts<'_>, VerbsBenchError> {
-        self.endpoint.rendezvous().ok_or(NO_TENSORS)
+        let parts = self.endpoint.rendezvous().map(|(adapter, fabric)| (&mut **adapter, fabric));
+        parts.ok_or(NO_TENSORS)
     }
 
     fn poll(&mut self, vigil: &Vigil) -> Result<(), VerbsBenchError> {

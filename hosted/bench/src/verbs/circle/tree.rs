@@ -75,7 +75,8 @@ type Parts<'a> = (&'a mut NodeGroups, &'a mut VerbsFabric<Heap>);
 
 impl TreeMember {
     fn groups(&mut self) -> Result<Parts<'_>, VerbsBenchError> {
-        self.endpoint.groups().ok_or(NO_GROUP)
+        let parts = self.endpoint.groups().map(|(groups, fabric)| (&mut **groups, fabric));
+        parts.ok_or(NO_GROUP)
     }
 
     fn poll(&mut self, vigil: &Vigil) -> Result<(), VerbsBenchError> {
