@@ -32,6 +32,26 @@ fn bytes(path: &str) -> Vec<u8> {
     fs::read(path).expect("it is there")
 }
 
+/// The path of a file with these bytes as tensors, each with its name and length, one behind the
+/// other.
+fn safetensors(
+    place: &Place,
+    file: &str,
+    tensors: impl Iterator<Item = (impl std::fmt::Display, usize)>,
+    data: &[u8],
+) -> String {
+    let mut begin = 0;
+    let entry = |(name, len)| {
+        let end = begin + len;
+        let what = format!(r#""dtype":"U8","shape":[{len}],"data_offsets":[{begin},{end}]"#);
+        begin = end;
+        format!("\"{name}\":{{{what}}}")
+    };
+    let header = format!("{{{}}}", tensors.map(entry).collect::<Vec<_>>().join(","));
+    let len = (header.len() as u64).to_le_bytes();
+    place.file(file, [&len, header.as_bytes(), data].concat())
+}
+
 fn kept(nodes: &Nodes, rank: u16) -> Vec<(String, TensorState)> {
     let list = nodes.client(rank).tensors().expect("a list");
     list.kept.into_iter().map(|it| (it.key.edge, it.state)).collect()
@@ -97,12 +117,8 @@ fn rz20_files_of_python_arrive_byte_for_byte_in_either_order() {
 fn rz20_no_file_is_made_of_the_tensors_of_two() {
     let place = Place::new();
     let (_up, nodes) = up(&place, "");
-    let header = br#"{"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
-        "b":{"dtype":"U8","shape":[3],"data_offsets":[3,6]}}"#;
-    let file = |name: &str, data: &[u8]| {
-        let len = (header.len() as u64).to_le_bytes();
-        place.file(name, [&len[..], header, data].concat())
-    };
+    let file =
+        |name: &str, data: &[u8]| safetensors(&place, name, [("a", 3), ("b", 3)].into_iter(), data);
     let (first, second) = (file("1.safetensors", b"abcdef"), file("2.safetensors", b"abcxyz"));
     let (out, npy) = (place.path_of("whole.safetensors"), place.path_of("b.npy"));
     let recv = |step: i64, what: &str| {
@@ -131,18 +147,10 @@ fn rz20_a_file_of_a_thousand_tensors_arrives_while_it_is_sent() {
     const LONG: usize = 5 << 20;
     let place = Place::new();
     let (_up, nodes) = up(&place, "path = \"read\"\n");
-    let entry = |at: usize, len: usize| {
-        let begin = 4 * at;
-        format!(
-            "\"t{at}\":{{\"dtype\":\"U8\",\"shape\":[{len}],\"data_offsets\":[{begin},{}]}}",
-            begin + len
-        )
-    };
-    let entries = (0..COUNT).map(|at| entry(at, 4)).chain([entry(COUNT, LONG)]);
-    let header = format!("{{{}}}", entries.collect::<Vec<_>>().join(","));
     let data: Vec<u8> = (0..4 * COUNT + LONG).map(|at| (at / 4 % 251) as u8).collect();
-    let len = (header.len() as u64).to_le_bytes();
-    let file = place.file("many.safetensors", [&len, header.as_bytes(), &data].concat());
+    let lens = std::iter::repeat_n(4, COUNT).chain([LONG]);
+    let tensors = lens.enumerate().map(|(at, len)| (format!("t{at}"), len));
+    let file = safetensors(&place, "many.safetensors", tensors, &data);
     let out = place.path_of("out.safetensors");
     let line = "recv --node 1 --from 0 --step 1 --all --name t --json --timeout 60 --output";
     let receiver = place.start(&format!("{line} {out}"), "");
@@ -163,15 +171,9 @@ fn rz20_a_file_longer_than_the_stores_arrives_while_it_is_sent() {
     for path in ["hand_over", "read"] {
         let place = Place::new();
         let (_up, nodes) = up(&place, &format!("store_mib = 1\npath = \"{path}\"\n"));
-        let entry = |at: usize| {
-            let (begin, end) = (at * LEN, (at + 1) * LEN);
-            let what = format!(r#""dtype":"U8","shape":[{LEN}],"data_offsets":[{begin},{end}]"#);
-            format!("\"t{at}\":{{{what}}}")
-        };
-        let header = format!("{{{}}}", (0..COUNT).map(entry).collect::<Vec<_>>().join(","));
         let data: Vec<u8> = (0..COUNT * LEN).map(|at| (at % 251) as u8).collect();
-        let len = (header.len() as u64).to_le_bytes();
-        let file = place.file("long.safetensors", [&len, header.as_bytes(), &data].concat());
+        let tensors = (0..COUNT).map(|at| (format!("t{at}"), LEN));
+        let file = safetensors(&place, "long.safetensors", tensors, &data);
         let whole = place.path_of("whole.safetensors");
         let line = "--step 1 --name t --json --timeout 60";
         let receiver =
@@ -190,15 +192,10 @@ fn rz20_a_long_file_without_a_receiver_takes_no_place_of_others() {
     const COUNT: usize = 200;
     let place = Place::new();
     let (_up, nodes) = up(&place, "");
-    let entry = |at: usize| {
-        let what = format!(r#""dtype":"U8","shape":[1],"data_offsets":[{at},{}]"#, at + 1);
-        format!("\"t{at}\":{{{what}}}")
-    };
-    let header = format!("{{{}}}", (0..COUNT).map(entry).collect::<Vec<_>>().join(","));
-    let len = (header.len() as u64).to_le_bytes();
-    let file = place.file("f.safetensors", [&len, header.as_bytes(), &[7; COUNT]].concat());
+    let tensors = (0..COUNT).map(|at| (format!("t{at}"), 1));
+    let file = safetensors(&place, "f.safetensors", tensors, &[7; COUNT]);
     let send = format!("send {file} --from 0 --to 1 --name t --json");
-    let refused = place.weft(&format!("{send} --step 1 --timeout 0.1")).refused(30, "timeout");
+    let refused = place.weft(&format!("{send} --step 1 --timeout 1")).refused(30, "timeout");
     assert!(refused.contains("none of its tensors is sent"), "{refused}");
     assert_eq!(kept(&nodes, 0), [("__manifest__".to_owned(), TensorState::Sent)]);
     place.weft("tensors cleanup --step 1 --name t").done();
@@ -579,10 +576,8 @@ fn rz20_what_is_wrong_is_refused_with_a_cure_and_leaves_no_file() {
     assert_eq!(place.files("o.npy"), [""; 0], "nothing is left half-written");
     // A file with a name that can be no part of a key: none of its tensors is sent.
     let before = kept(&nodes, 0);
-    let header = br#"{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},
-        "b;c":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#;
-    let len = (header.len() as u64).to_le_bytes();
-    let named = place.file("named.safetensors", [&len[..], header].concat());
+    let named = [("a", 0), ("b;c", 0)].into_iter();
+    let named = safetensors(&place, "named.safetensors", named, &[]);
     place.weft(&format!("send {named} {send} --name t --json")).refused(28, "key");
     // One that was just received may be gone.
     assert!(kept(&nodes, 0).iter().all(|it| before.contains(it)));

@@ -251,7 +251,10 @@ fn refused(error: ClientError, arguments: &Arguments, content: Content) -> Failu
     let ClientError::Refused { reason: Refused::Tensor(why), .. } = &error else {
         return Failure::new(error);
     };
-    if let (Content::Manifest, TensorRefused::NotReceived { .. }) = (content, why) {
+    // With `--wait` each value waits so, whatever the length of its file.
+    if let (Content::Manifest, TensorRefused::NotReceived { .. }, false) =
+        (content, why, arguments.wait)
+    {
         let Arguments { to, step, timeout, .. } = arguments;
         let cause = format!(
             "node {to} has not received the manifest of the file within {timeout} s, and none of \
