@@ -20,7 +20,8 @@
 //! is removed and [`Endpoint::admit`] when the next one begins. Nothing is lost in this order: the
 //! new incarnation creates its endpoint, which clears the work of the old one; then every other
 //! member fences the old incarnation and admits the new one; then the new one admits them. A member
-//! that is removed for good is removed from all machines by one call, [`Endpoint::remove`].
+//! that is removed for good is removed from all machines by one call, [`Endpoint::remove`]. A
+//! [`Member`] decides with the other members who that is, over the same lanes.
 //!
 //! ```
 //! use weft_core::endpoint::{Endpoint, Event, Plan};
@@ -56,11 +57,13 @@
 mod event;
 mod lanes;
 mod machines;
+mod member;
 mod mutants;
 mod plan;
 
 pub use event::{Counters, Event, PutError};
 pub use machines::{Machine, Machines, NoMachine};
+pub use member::{Boots, FRAME_KIND, Member, MemberOutput};
 pub use mutants::MUTANTS;
 pub use plan::{Plan, PlanError};
 

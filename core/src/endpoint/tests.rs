@@ -325,4 +325,5 @@ fn a_ticket_without_a_message_sets_a_deadline_of_the_mailbox() {
 mod answered;
 mod broadcast;
 mod groups;
+mod member;
 mod rendezvous;

@@ -26,7 +26,6 @@ pub(super) mod overseer;
 mod own_tasks;
 mod pairs;
 mod parts;
-mod removals;
 mod rendezvous;
 mod requests;
 mod signing;
@@ -49,7 +48,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use weft_core::dirnet::ComponentIncarnation;
-use weft_core::endpoint::Plan;
+use weft_core::endpoint::{Boots, Plan};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
@@ -63,7 +62,7 @@ use super::own_puts::OwnPuts;
 use super::places::Places;
 use super::puts::Puts;
 use super::takes::Takes;
-use super::{NodeEndpoint, NodeError};
+use super::{NodeEndpoint, NodeError, PEERS};
 use crate::clock::{Deadline, now_ns, unix_ms};
 use crate::cluster::Cluster;
 use crate::packet::Socket;
@@ -81,7 +80,6 @@ use inquiries::Inquiries;
 use naming::Naming;
 use own_tasks::OwnTasks;
 use parts::PartSource;
-use removals::Removals;
 use signing::KeyBook;
 use tensor_clients::TensorClients;
 
@@ -118,9 +116,8 @@ pub(crate) struct Component {
     /// What it needs to enter the DIR net, until it has entered.
     entry: Option<Entry>,
     dirnet: Option<DirNet>,
-    /// The boot of each peer's admitted incarnation.
-    boots: Vec<Incarnation>,
-    removals: Removals,
+    /// The boots of each peer that are admitted and removed.
+    boots: Boots<PEERS>,
     socket: Socket,
     outgoing: Outgoing,
     control: Receiver<LinkInput>,
@@ -230,8 +227,7 @@ impl Component {
             identity,
             entry: Some(entry),
             dirnet: None,
-            boots: vec![Incarnation(0); cluster.nodes],
-            removals: Removals::new(cluster.nodes),
+            boots: Boots::default(),
             socket,
             outgoing: Outgoing::default(),
             control,
@@ -477,18 +473,18 @@ impl Component {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
             ToComponent::Connect { peer, boot, .. }
-                if !self.removals.admits(Peer(peer), Incarnation(boot)) =>
+                if !self.boots.admits(Peer(peer), Incarnation(boot)) =>
             {
                 tracing::debug!(peer, boot, "an admission of a boot that was removed meanwhile");
             }
             ToComponent::Acknowledged { peer, boot } => {
-                self.acknowledge(now_ns, Rank(peer), Incarnation(boot))?;
+                let (node, boot) = (Rank(peer), Incarnation(boot));
+                self.with_dirnet(|dirnet, ground| {
+                    dirnet.handle_acknowledged(now_ns, node, boot, ground)
+                })?;
             }
             ToComponent::Connect { peer, incarnation, boot } => {
-                if let Some(known) = self.boots.get_mut(usize::from(peer)) {
-                    *known = Incarnation(boot);
-                }
-                self.connect(Peer(peer), Incarnation(incarnation), fds)?;
+                self.connect(Peer(peer), (Incarnation(incarnation), Incarnation(boot)), fds)?;
             }
             ToComponent::Offer { peer, incarnation, end } => {
                 self.handle_offer(Peer(peer), Incarnation(incarnation), &end)?;

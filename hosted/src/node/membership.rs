@@ -11,13 +11,12 @@
 //! present ones. A lane that cannot be written yet, because the peer has not admitted this
 //! incarnation, is tried again.
 
+use weft_core::endpoint::FRAME_KIND;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use super::NodeEndpoint;
 use crate::signing::PublicKey;
 
-/// The kind of a lane message that is a frame of the DIR net.
-pub(super) const FRAME: u16 = 3;
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
 /// The kind of a lane message with the key that the sender holds for a node.
@@ -152,7 +151,7 @@ impl Membership {
             let Some(message) = endpoint.take_lane() else { break };
             let heard = heard.get_or_insert_with(Heard::default);
             let peer = message.sender;
-            if message.kind == FRAME {
+            if message.kind == FRAME_KIND {
                 heard.frames.push((peer, message.payload.to_vec()));
                 endpoint.fabric().whole().note_heard(peer);
                 continue;

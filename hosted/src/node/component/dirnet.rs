@@ -1,46 +1,37 @@
-//! The component's side of the DIR net: core's machine, driven by this process.
+//! The component's side of the DIR net: core's [`Member`] over the endpoint of this process.
 //!
 //! ```text
-//!   pulses in own memory ─▶ heartbeats ─┐                ┌─▶ pulses, lanes   to other components
-//!   lanes, supervisor ─────▶ frames ────┼─▶ Component ───┼─▶ frames          to I'm-Alive Tasks
-//!   clock ─────────────────▶ timeouts ──┘                ├─▶ fences          here, at once
-//!                                                        └─▶ messages        to the supervisor
+//!   pulses, lanes, clock ─┐             ┌─▶ pulses, lanes, fences    by core, over the endpoint
+//!   supervisor ───────────┼─▶ Member ───┼─▶ frames                   to I'm-Alive Tasks
+//!   clients ──────────────┘             └─▶ messages, notes          to the supervisor
 //! ```
-//!
-//! Heartbeats and frames that cannot be posted are dropped: the net tolerates losses. A fence that
-//! fails is tried again until it holds; until then it is not acknowledged to any node.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weft_core::dirnet::{
-    self as dirnet, Beat, Change, Component, ComponentIncarnation, FRAME_LEN, Frame, FrameError,
-    Kept, Output, Progress, Reject, Role, Seat, Standing, TASKS_MAX, Term, ViewNumber,
+    self as dirnet, Change, Component, ComponentIncarnation, FRAME_LEN, FrameError, Kept, Output,
+    Progress, Reject, Role, Standing, TASKS_MAX, Term, ViewNumber,
 };
+use weft_core::endpoint::{Boots, Member, MemberOutput};
 use weft_core::ids::{Incarnation, Peer, Rank};
-use weft_core::lane::PULSE_LEN;
 use weft_core::time::Instant;
 
 pub(in crate::node) use self::config::{config, profile};
 use self::script::Script;
 use self::votes::Votes;
 use super::Identity;
-use super::leavers;
 use super::overseer::Overseer;
-use super::removals::Removals;
 use crate::cluster::Cluster;
 use crate::node::chronicle::{Entry as Noted, What};
 use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::{KeptTerm, KeptVotes};
 use crate::node::link::{FromComponent, TaskChange};
-use crate::node::membership::{FRAME, Membership};
+use crate::node::membership::Membership;
 use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
 use crate::shm::Flag;
-
-/// How often a fence that failed is tried again.
-const FENCE_EVERY_NS: u64 = 100_000_000;
 
 /// The database that an earlier component has saved is missing.
 const IMAGE_MISSING: &str = "image-missing";
@@ -52,7 +43,7 @@ pub(super) type Machine = Component<PEERS, TASKS_MAX>;
 
 /// The DIR net at this component.
 pub(super) struct DirNet {
-    machine: Box<Machine>,
+    member: Box<Member<PEERS, TASKS_MAX>>,
     timing: TimingStatus,
     /// Whether this node may be manager.
     may_manage: bool,
@@ -60,10 +51,8 @@ pub(super) struct DirNet {
     overseer: Overseer,
     kept: KeptTerm,
     saved: SavedDatabase,
-    /// The last pulse of each peer that was handled.
-    seen: Vec<[u8; PULSE_LEN]>,
+    nodes: u16,
     look_every_ns: u64,
-    look_at_ns: u64,
     /// Before it no step is due, unless an input comes.
     idle_until_ns: u64,
     /// For each node, the standing that was last reported to the supervisor.
@@ -71,8 +60,6 @@ pub(super) struct DirNet {
     reported_view: ViewNumber,
     /// Whether the supervisor has the tasks' history of earlier incarnations from the database.
     past_told: bool,
-    /// When the fences that failed are tried again.
-    fence_at_ns: u64,
     words: Vec<FromComponent>,
     /// The recovery script, if the cluster has one.
     script: Option<Script>,
@@ -122,11 +109,26 @@ impl Entry {
 pub(super) struct Ground<'a> {
     pub(super) endpoint: &'a mut NodeEndpoint,
     pub(super) membership: &'a mut Membership,
-    /// The boot of each peer's admitted incarnation.
-    pub(super) boots: &'a [Incarnation],
+    pub(super) boots: &'a mut Boots<PEERS>,
     /// The incarnations whose end of a pair is awaited; over verbs only.
     pub(super) expected: &'a mut [Option<Incarnation>],
-    pub(super) removals: &'a mut Removals,
+}
+
+impl Ground<'_> {
+    /// Drops what is under way with the boots of `node` up to `boot`, which are fenced next.
+    fn drop_pairs(&mut self, node: Rank, boot: Incarnation) {
+        let peer = Peer(node.0);
+        if self.boots.admitted(peer) > boot {
+            return;
+        }
+        if let Some(expected) = self.expected.get_mut(peer.index()) {
+            // Its end of the pair may still be on its way.
+            *expected = None;
+        }
+        if self.endpoint.admitted().contains(peer) {
+            self.membership.handle_fenced(peer);
+        }
+    }
 }
 
 impl super::Component {
@@ -140,9 +142,8 @@ impl super::Component {
         let mut ground = Ground {
             endpoint: &mut self.endpoint,
             membership: &mut self.membership,
-            boots: &self.boots,
+            boots: &mut self.boots,
             expected: &mut self.expected,
-            removals: &mut self.removals,
         };
         act(dirnet, &mut ground)
     }
@@ -162,13 +163,13 @@ impl DirNet {
         let timing = TimingStatus::new(cluster.dirnet.profile.as_str(), config.profile().timing());
         let overseer = Overseer::new(now_ns, config.profile(), entry.flag.supervision());
         let may_manage = config.may_manage(me);
-        let look_every_ns = config.profile().timing().send.0 / 8;
+        let (profile, look_every_ns) = (*config.profile(), config.profile().timing().send.0 / 8);
         let Entry { flag, kept, term, votes, saved, snapshots, early, .. } = entry;
         let (kept_votes, voter) = KeptVotes::adopt(votes, component.boot)?;
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before], removed };
-        let mut machine = Box::new(Machine::new(Instant(now_ns), config, component, tasks, past));
+        let mut machine = Machine::new(Instant(now_ns), config, component, tasks, past);
         let script = Script::new(cluster, me)?;
         script.iter().for_each(|script| script.declare(&mut machine));
         // A node that has known a term has saved a database.
@@ -186,23 +187,21 @@ impl DirNet {
             FromComponent::Note(Noted { at_ns, observer, node: me.0, what })
         });
         Ok(Self {
-            machine,
+            member: Box::new(Member::new(Instant(now_ns), machine, profile)),
             timing,
             may_manage,
             flag,
             overseer,
             kept,
             saved,
-            seen: vec![[0; PULSE_LEN]; cluster.nodes],
+            nodes: u16::try_from(cluster.nodes).unwrap_or(u16::MAX),
             look_every_ns,
-            look_at_ns: now_ns,
             idle_until_ns: 0,
             reported: vec![Standing::default(); cluster.nodes],
             reported_view: ViewNumber::default(),
             past_told: false,
             script,
             votes: Votes::new(cluster, me, voter, kept_votes),
-            fence_at_ns: u64::MAX,
             words: reported.into_iter().collect(),
             unread: early.into_iter().chain(gone).collect(),
         })
@@ -215,27 +214,23 @@ impl DirNet {
         timers: Timers,
         ground: &mut Ground<'_>,
     ) -> Result<Vec<FromComponent>, NodeError> {
+        let now = Instant(now_ns);
         self.drain(now_ns, ground)?;
-        if now_ns >= self.look_at_ns {
-            self.look_at_ns = now_ns + self.look_every_ns;
-            self.look(now_ns, ground)?;
+        if now >= self.member.next_look() {
+            while self.member.look(ground.endpoint, now) {
+                self.drain(now_ns, ground)?;
+            }
             if self.overseer.handle_time(now_ns, self.flag.supervision()) {
-                self.machine.handle_supervisor_hung(Instant(now_ns));
+                self.member.machine_mut().handle_supervisor_hung(now);
                 self.drain(now_ns, ground)?;
             }
             self.tell_standings();
             self.tell_past();
         }
-        if now_ns >= self.fence_at_ns {
-            self.fence_at_ns = u64::MAX;
-            for (node, boot) in self.machine.unfenced().collect::<Vec<_>>() {
-                self.fence(now_ns, node, boot, ground);
-            }
-            self.drain(now_ns, ground)?;
-        }
-        let is_due = self.machine.poll_timeout().is_some_and(|due| due.0 <= now_ns);
-        if is_due && timers == Timers::Running {
-            self.machine.handle_timeout(Instant(now_ns));
+        self.member.retry_fences(now);
+        self.drain(now_ns, ground)?;
+        if timers == Timers::Running {
+            self.member.handle_timeout(now);
             self.drain(now_ns, ground)?;
         }
         if timers == Timers::Running {
@@ -244,7 +239,7 @@ impl DirNet {
             self.run_votes(now_ns, ground)?;
         }
         self.report_view();
-        self.flag.store(self.machine.progress());
+        self.flag.store(self.member.machine().progress());
         let is_running = timers == Timers::Running;
         self.idle_until_ns = if is_running { self.next_ns(timers) } else { 0 };
         Ok(std::mem::take(&mut self.words))
@@ -262,13 +257,12 @@ impl DirNet {
 
     /// When to step again if no input comes before.
     pub(super) fn next_ns(&self, timers: Timers) -> u64 {
-        let due = self.machine.poll_timeout().filter(|_| timers == Timers::Running);
+        let due = match timers {
+            Timers::Running => self.member.poll_timeout(),
+            _ => self.member.next_look(),
+        };
         let script = self.script.as_ref().map_or(u64::MAX, Script::next_ns);
-        due.map_or(u64::MAX, |due| due.0)
-            .min(self.look_at_ns)
-            .min(self.fence_at_ns)
-            .min(script)
-            .min(self.votes.next_ns())
+        due.0.min(script).min(self.votes.next_ns())
     }
 
     /// Handles a frame from `from`.
@@ -279,16 +273,9 @@ impl DirNet {
         bytes: &[u8],
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
-        let frame = match Frame::decode(bytes) {
-            Ok(frame) => frame,
-            Err(error) => {
-                tracing::debug!(%error, from = from.0, "no frame");
-                *self.unread.entry(no_frame(error)).or_default() += 1;
-                return Ok(());
-            }
-        };
-        if let Err(reason) = self.machine.handle_message(Instant(now_ns), from, &frame) {
-            tracing::debug!(%reason, from = from.0, message = frame.message.name(), "refused");
+        if let Err(error) = self.member.handle_frame(Instant(now_ns), from, bytes) {
+            tracing::debug!(%error, from = from.0, "no frame");
+            *self.unread.entry(no_frame(error)).or_default() += 1;
         }
         self.drain(now_ns, ground)
     }
@@ -301,7 +288,7 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         self.note(now_ns, Rank(peer.0), What::Gone);
-        self.machine.handle_gone(Instant(now_ns), Rank(peer.0));
+        self.member.machine_mut().handle_gone(Instant(now_ns), Rank(peer.0));
         self.drain(now_ns, ground)
     }
 
@@ -312,7 +299,7 @@ impl DirNet {
         peer: Peer,
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
-        self.machine.handle_parted(Instant(now_ns), Rank(peer.0));
+        self.member.machine_mut().handle_parted(Instant(now_ns), Rank(peer.0));
         self.drain(now_ns, ground)
     }
 
@@ -323,7 +310,7 @@ impl DirNet {
         ground: &mut Ground<'_>,
         fact: impl FnOnce(&mut Machine, Instant),
     ) -> Result<(), NodeError> {
-        fact(&mut self.machine, Instant(now_ns));
+        fact(self.member.machine_mut(), Instant(now_ns));
         self.drain(now_ns, ground)
     }
 
@@ -336,9 +323,9 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<Outcome, NodeError> {
         let done = match order {
-            NodeOrder::Isolate => self.machine.isolate(Instant(now_ns), node),
-            NodeOrder::Release => self.machine.release(Instant(now_ns), node),
-            NodeOrder::HandOver => self.machine.hand_over(Instant(now_ns), node),
+            NodeOrder::Isolate => self.member.machine_mut().isolate(Instant(now_ns), node),
+            NodeOrder::Release => self.member.machine_mut().release(Instant(now_ns), node),
+            NodeOrder::HandOver => self.member.machine_mut().hand_over(Instant(now_ns), node),
         };
         self.drain(now_ns, ground)?;
         Ok(match done {
@@ -351,7 +338,7 @@ impl DirNet {
     /// Reports isolations and releases to the supervisor, which admits peers.
     fn tell_standings(&mut self) {
         for (rank, reported) in (0..).map(Rank).zip(&mut self.reported) {
-            let standing = self.machine.database().standing(rank);
+            let standing = self.member.machine().database().standing(rank);
             let before = std::mem::replace(reported, standing);
             let node = rank.0;
             if let Some(Incarnation(boot)) = standing.isolation()
@@ -371,7 +358,7 @@ impl DirNet {
         if self.past_told {
             return;
         }
-        let Some(past) = self.machine.past() else { return };
+        let Some(past) = self.member.machine().past() else { return };
         let tasks = past.iter().map(|task| (task.status, task.errors, task.answered)).collect();
         self.words.push(FromComponent::Past { tasks });
         self.past_told = true;
@@ -388,7 +375,7 @@ impl DirNet {
             TaskChange::Status { task, status } => Change::TaskStatus { task, status },
             TaskChange::Phase { task, phase } => Change::TaskPhase { task, phase },
             TaskChange::Error { task, kind, at_us, last_us, .. } => {
-                let own = self.machine.database().record(self.machine.me());
+                let own = self.member.machine().database().record(self.member.machine().me());
                 let alpha =
                     own.and_then(|own| self.script.as_ref()?.alpha(own, task, (last_us, at_us)));
                 Change::TaskError { task, kind, at_us, alpha }
@@ -398,7 +385,7 @@ impl DirNet {
                 Change::TaskAnswered { task, mark, judged, is_cleared }
             }
         };
-        if let Err(reason) = self.machine.handle_change(Instant(now_ns), change) {
+        if let Err(reason) = self.member.machine_mut().handle_change(Instant(now_ns), change) {
             tracing::debug!(%reason, ?change, "a change of a task is refused");
         }
         self.drain(now_ns, ground)
@@ -406,86 +393,52 @@ impl DirNet {
 
     /// The part that this component takes in the net.
     pub(super) fn role(&self) -> Role {
-        self.machine.role()
+        self.member.machine().role()
     }
 
     /// The term that is known.
     pub(super) fn term(&self) -> Term {
-        self.machine.term()
+        self.member.machine().term()
     }
 
-    /// Hands every new heartbeat to the machine.
-    fn look(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
-        for index in 0..self.seen.len() {
-            let peer = Peer(u16::try_from(index).unwrap_or(u16::MAX));
-            let Some(copy) = ground.endpoint.pulse_of(peer) else { continue };
-            if copy == self.seen[index] {
-                continue;
-            }
-            let beat = Beat::decode(&copy, |bytes| ground.endpoint.crc32c(bytes));
-            // A torn one is read again.
-            let Some(beat) = beat else { continue };
-            self.seen[index] = copy;
-            let from = Rank(peer.0);
-            if let Err(reason) = self.machine.handle_heartbeat(Instant(now_ns), from, &beat) {
-                tracing::debug!(%reason, from = from.0, "a heartbeat is refused");
-            }
-            self.drain(now_ns, ground)?;
-        }
-        Ok(())
-    }
-
-    /// Carries out the machine's outputs until there are none. The database is saved before any
-    /// other node learns of its content.
+    /// Carries out the member's outputs until there are none.
     fn drain(&mut self, now_ns: u64, ground: &mut Ground<'_>) -> Result<(), NodeError> {
-        let nodes = u16::try_from(self.seen.len()).unwrap_or(u16::MAX);
         loop {
-            self.saved.save(nodes, self.machine.database())?;
-            let mut fences = Vec::new();
-            while let Some(output) = self.machine.poll_output() {
-                match output {
-                    Output::Fence { node, boot } => fences.push((node, boot)),
-                    other => self.carry_out(now_ns, other, ground)?,
+            let Self { member, saved, nodes, .. } = self;
+            let save = |database: &_| saved.save(*nodes, database);
+            let (endpoint, boots) = (&mut *ground.endpoint, &mut *ground.boots);
+            match member.poll_output(endpoint, boots, Instant(now_ns), save)? {
+                None => return Ok(()),
+                Some(MemberOutput::Order(order)) => self.carry_out(now_ns, order)?,
+                Some(MemberOutput::Fencing { node, boot }) => ground.drop_pairs(node, boot),
+                Some(MemberOutput::Removed { node, boot, is_new }) => {
+                    self.report_removal(node, boot);
+                    if is_new {
+                        self.note(now_ns, node, What::Fenced { boot: boot.0 });
+                    }
                 }
-            }
-            if fences.is_empty() {
-                return Ok(());
-            }
-            for (node, boot) in fences {
-                self.fence(now_ns, node, boot, ground);
             }
         }
     }
 
-    fn carry_out(
-        &mut self,
-        now_ns: u64,
-        output: Output,
-        ground: &mut Ground<'_>,
-    ) -> Result<(), NodeError> {
+    /// Reports a removal to the supervisor, which admits peers.
+    fn report_removal(&mut self, node: Rank, boot: Incarnation) {
+        let Term { epoch, claimant: Rank(claimant) } = self.member.machine().term();
+        let (peer, boot) = (node.0, boot.0);
+        self.words.push(FromComponent::Removed { peer, boot, epoch, claimant });
+    }
+
+    fn carry_out(&mut self, now_ns: u64, output: Output) -> Result<(), NodeError> {
         match output {
-            Output::Send { to, seat, frame } => {
+            // Those to components are the member's.
+            Output::Send { to, frame, .. } => {
+                let to = to.iter().map(|rank| rank.0).collect();
                 let bytes: [u8; FRAME_LEN] = frame.encode();
-                match seat {
-                    Seat::Component => {
-                        for rank in to.iter() {
-                            // A failed send is a lost frame, as any may be.
-                            let _ = ground.endpoint.send(Peer(rank.0), FRAME, &bytes);
-                        }
-                    }
-                    Seat::ImAliveTask => {
-                        let to = to.iter().map(|rank| rank.0).collect();
-                        let bytes = Payload(bytes.to_vec());
-                        self.words.push(FromComponent::Letters { to, bytes });
-                    }
-                }
-            }
-            Output::Beat { to, beat } => {
-                let cell = beat.encode(|bytes| ground.endpoint.crc32c(bytes));
-                let _ = ground.endpoint.pulse(Peer(to.0), &cell);
+                let bytes = Payload(bytes.to_vec());
+                self.words.push(FromComponent::Letters { to, bytes });
             }
             Output::Keep(term) => self.kept.keep(term)?,
-            Output::Fence { .. } | Output::Spawn { .. } => {}
+            Output::Beat { .. } | Output::Fence { .. } | Output::Spawn { .. } => {}
             Output::Reset { node, boot } => {
                 self.words.push(FromComponent::Reset { node: node.0, boot: boot.0 });
             }
@@ -499,7 +452,7 @@ impl DirNet {
                 self.note(now_ns, explanation.node, What::verdict(&explanation));
             }
             Output::Tell(news) => {
-                let (node, what) = What::news(news, self.machine.me());
+                let (node, what) = What::news(news, self.member.machine().me());
                 self.note(now_ns, node, what);
                 if news == dirnet::News::Excluded {
                     // Isolated, it waits for its release instead of the next boot.
@@ -512,41 +465,8 @@ impl DirNet {
     }
 
     fn note(&mut self, at_ns: u64, node: Rank, what: What) {
-        let observer = self.machine.me().0;
+        let observer = self.member.machine().me().0;
         self.words.push(FromComponent::Note(Noted { at_ns, observer, node: node.0, what }));
-    }
-
-    /// Fences the incarnations of `node` up to `boot`: here, and with the supervisor, which admits
-    /// peers. Once that holds, no broadcast waits for it.
-    fn fence(&mut self, now_ns: u64, node: Rank, boot: Incarnation, ground: &mut Ground<'_>) {
-        let peer = Peer(node.0);
-        let lives = ground.boots.get(peer.index()).copied().unwrap_or_default();
-        if lives <= boot
-            && let Some(expected) = ground.expected.get_mut(peer.index())
-        {
-            // Its end of the pair may still be on its way.
-            *expected = None;
-        }
-        let is_let_in = ground.endpoint.admitted().contains(peer);
-        if is_let_in && lives <= boot {
-            ground.membership.handle_fenced(peer);
-            if ground.endpoint.fence(peer).is_err() {
-                return self.fence_later(now_ns);
-            }
-        }
-        if leavers::remove(ground.endpoint, self.machine.term(), (peer, boot)).is_err() {
-            return self.fence_later(now_ns);
-        }
-        let Term { epoch, claimant: Rank(claimant) } = self.machine.term();
-        let is_new = ground.removals.admits(peer, boot);
-        ground.removals.handle_fenced(peer, boot);
-        // An admission that is under way is refused here: no view waits for the supervisor.
-        self.machine.handle_carried_out(node, boot);
-        self.words.push(FromComponent::Removed { peer: node.0, boot: boot.0, epoch, claimant });
-        // A removal that waits for the fence of another member is repeated.
-        if is_new {
-            self.note(now_ns, node, What::Fenced { boot: boot.0 });
-        }
     }
 
     /// The supervisor knows of that removal as well: it holds for the whole node, and may be
@@ -558,12 +478,8 @@ impl DirNet {
         boot: Incarnation,
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
-        self.machine.handle_fenced(Instant(now_ns), node, boot);
+        self.member.handle_acknowledged(Instant(now_ns), node, boot);
         self.drain(now_ns, ground)
-    }
-
-    fn fence_later(&mut self, now_ns: u64) {
-        self.fence_at_ns = self.fence_at_ns.min(now_ns + FENCE_EVERY_NS);
     }
 }
 

@@ -23,37 +23,17 @@
 use weft_core::decision::{Decision, RemoveError};
 use weft_core::endpoint::Plan;
 use weft_core::fabric::Fabric;
-use weft_core::ids::{Incarnation, Peer, Term};
+use weft_core::ids::{Incarnation, Peer};
 use weft_core::neb;
 use weft_core::neb::EpochError;
 
 use super::{Component, Identity};
 use crate::cluster::Membership;
-use crate::node::NodeEndpoint;
 use crate::node::abort_markers::AbortMarker;
 use crate::node::control::{Fault, OriginStatus, Want};
 
 /// The boot that takes part in broadcasts of a fixed membership.
 const FIRST: Incarnation = Incarnation(1);
-
-/// Removes the boots of `peer` up to `last` by decision: they are fenced, and it is no longer
-/// waited for.
-///
-/// # Errors
-/// [`RemoveError::NotFenced`]: it still takes part, and this must be tried again.
-pub(super) fn remove(
-    endpoint: &mut NodeEndpoint,
-    term: Term,
-    (peer, last): (Peer, Incarnation),
-) -> Result<(), RemoveError> {
-    let counted = endpoint.broadcast().is_some_and(|(it, _)| it.live().contains(peer));
-    endpoint.remove(Decision { term, removed: peer, last })?;
-    // With fixed membership a silent member is still counted, and waited for.
-    if counted && endpoint.broadcast().is_some_and(|(it, _)| !it.live().contains(peer)) {
-        tracing::info!(peer = peer.0, %term, "out of the broadcasts");
-    }
-    Ok(())
-}
 
 /// Whether a component with this identity takes part in broadcasts.
 fn takes_part(membership: Membership, identity: &Identity) -> bool {
@@ -85,7 +65,7 @@ pub(super) fn begin_epoch(
 impl Component {
     /// Counts the present boot of `peer` in the broadcasts, before its incarnation is admitted.
     pub(super) fn count_returned(&mut self, peer: Peer) -> Result<(), EpochError> {
-        let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
+        let boot = self.boots.admitted(peer);
         let epoch = epoch(self.cluster.neb.membership, boot);
         let Some((broadcast, fabric)) = self.endpoint.broadcast() else { return Ok(()) };
         let before = broadcast.epoch(peer);
@@ -101,12 +81,13 @@ impl Component {
     /// Removes the earlier boot of `peer`, which is fenced, before the next incarnation is
     /// admitted.
     pub(super) fn remove_returned(&mut self, peer: Peer) -> Result<(), RemoveError> {
-        let boot = self.boots.get(peer.index()).copied().unwrap_or_default();
+        let boot = self.boots.admitted(peer);
         if boot <= FIRST {
             return Ok(());
         }
         let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
-        remove(&mut self.endpoint, term, (peer, Incarnation(boot.0 - 1)))
+        let last = Incarnation(boot.0 - 1);
+        self.endpoint.remove(Decision { term, removed: peer, last })
     }
 
     /// Whether this node takes part in broadcasts.

@@ -54,12 +54,14 @@ impl Component {
     pub(super) fn connect(
         &mut self,
         peer: Peer,
-        incarnation: Incarnation,
+        (incarnation, boot): (Incarnation, Incarnation),
         fds: Vec<OwnedFd>,
     ) -> Result<(), NodeError> {
         if self.fence_for(peer)? == Fenced::No {
             return Ok(());
         }
+        // Not sooner: a removal of the boot before, which may still write here, must fence it.
+        self.boots.handle_admitted(peer, boot);
         if let Err(error) = self.remove_returned(peer) {
             return self.report(peer, Err(PairError::Remove(error)));
         }

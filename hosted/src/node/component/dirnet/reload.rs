@@ -40,7 +40,7 @@ impl DirNet {
     ) -> Option<Outcome> {
         let refused = |why| Some(Outcome::Refused(Refused::Script(why)));
         let Some(script) = &mut self.script else { return refused(ScriptRefused::NoScript) };
-        match script.member.may_reload(&self.machine) {
+        match script.member.may_reload(self.member.machine()) {
             Ok(()) => {}
             Err(ReloadRefused::NotManager) => return Some(Outcome::Refused(Refused::NotManager)),
             Err(ReloadRefused::UnderWay) => return refused(ScriptRefused::UnderWay),
@@ -54,7 +54,7 @@ impl DirNet {
             Err(NotHeld::Unlike(why)) => return refused(ScriptRefused::Unlike(why.to_string())),
         }
         let digest = scripts::digest_of(&image);
-        if script.member.begin_reload(&self.machine, digest, Instant(now_ns)) != Ok(true) {
+        if script.member.begin_reload(self.member.machine(), digest, Instant(now_ns)) != Ok(true) {
             return Some(loaded(digest, IdSet::EMPTY, false));
         }
         self.words.push(FromComponent::HoldScript { image: Payload(image.clone()) });
@@ -77,7 +77,7 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         let Some(script) = &mut self.script else { return Ok(()) };
-        for step in script.member.agree(&self.machine, Instant(now_ns)) {
+        for step in script.member.agree(self.member.machine(), Instant(now_ns)) {
             self.carry_step(now_ns, step);
             self.drain(now_ns, ground)?;
         }
@@ -96,7 +96,7 @@ impl DirNet {
                     return tracing::error!(digest, "the script in force has no image here");
                 };
                 let image = script.reloading.images.remove(at);
-                script.replace(image, &mut self.machine);
+                script.replace(image, self.member.machine_mut());
                 let next = script.member.next();
                 self.words.push(FromComponent::UseScript { digest, next });
             }
@@ -104,7 +104,9 @@ impl DirNet {
                 self.words.push(FromComponent::WantScript { digest });
             }
             ScriptStep::Change(change) => {
-                if let Err(reason) = self.machine.handle_change(Instant(now_ns), change) {
+                if let Err(reason) =
+                    self.member.machine_mut().handle_change(Instant(now_ns), change)
+                {
                     tracing::debug!(%reason, ?change, "a change of the script is refused");
                 }
             }

@@ -222,9 +222,9 @@ impl DirNet {
         ground: &mut Ground<'_>,
     ) -> Result<(), NodeError> {
         let Some(script) = &mut self.script else { return Ok(()) };
-        let Evaluated { lost, others } = script.evaluate(&self.machine, Instant(now_ns));
+        let Evaluated { lost, others } = script.evaluate(self.member.machine(), Instant(now_ns));
         for words in lost {
-            self.note_script(now_ns, self.machine.me(), &words);
+            self.note_script(now_ns, self.member.machine().me(), &words);
         }
         for placed in others {
             self.carry_other(now_ns, &placed);
@@ -238,14 +238,14 @@ impl DirNet {
     }
 
     fn next_task_order(&mut self, now: Instant) -> Option<TaskOrder> {
-        self.script.as_mut()?.member.poll_task_order(&self.machine, now)
+        self.script.as_mut()?.member.poll_task_order(self.member.machine(), now)
     }
 
     /// Hands an order about a task to the machine, which sends it to the task's node.
     fn carry_task(&mut self, now_ns: u64, order: &TaskOrder) {
         let Some(script) = &mut self.script else { return };
         let Some(program) = script.program() else { return };
-        let done = order_task(&mut self.machine, &program, order, Instant(now_ns));
+        let done = order_task(self.member.machine_mut(), &program, order, Instant(now_ns));
         if let Err(reason) = done {
             return tracing::debug!(%reason, ?order, "an order of the script is not sent");
         }
@@ -270,14 +270,14 @@ impl DirNet {
     fn carry_other(&mut self, now_ns: u64, placed: &Placed) {
         let Some(script) = &mut self.script else { return };
         script.orders += 1;
-        let (script, now, me) = (&*script, Instant(now_ns), self.machine.me());
+        let (script, now, me) = (&*script, Instant(now_ns), self.member.machine().me());
         let place = script.place(placed);
         let mut is_refused = false;
         let (node, words) = match placed.order {
             Order::Node { node, verb } => {
                 let at = Rank(node.into());
                 let words = format!("{} node {node}, by {place}", verb.as_str());
-                let words = match order_node(&mut self.machine, at, verb, now) {
+                let words = match order_node(self.member.machine_mut(), at, verb, now) {
                     Ok(()) => words,
                     Err(reason) => {
                         is_refused = true;
@@ -295,7 +295,7 @@ impl DirNet {
                 let name = script.text(name);
                 let words = format!("CALL {name}, by {place}");
                 let args = args.iter().take(count.into()).copied().collect();
-                let epoch = self.machine.term().epoch;
+                let epoch = self.member.machine().term().epoch;
                 let evaluation = placed.id.evaluation;
                 self.words.push(FromComponent::Call { name, args, epoch, evaluation });
                 (me, words)

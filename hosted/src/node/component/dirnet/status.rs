@@ -9,8 +9,8 @@ use crate::node::control::{DirNetStatus, EntryStatus};
 impl DirNet {
     /// The status for people, with the nodes that have left the broadcasts.
     pub(in super::super) fn status(&self, left_broadcasts: Vec<u16>) -> DirNetStatus {
-        let machine = &self.machine;
-        let members = (0..).map(Rank).take(self.seen.len());
+        let machine = self.member.machine();
+        let members = (0..).map(Rank).take(usize::from(self.nodes));
         let others = members.filter(|rank| *rank != machine.me());
         let is_removed = |rank: &Rank| {
             let standing = machine.database().standing(*rank);
@@ -46,7 +46,7 @@ impl DirNet {
             left_broadcasts,
             view: machine.view().into(),
             stale: self.is_view_stale(crate::clock::now_ns()),
-            database: (0..).map(Rank).take(self.seen.len()).filter_map(entry).collect(),
+            database: (0..).map(Rank).take(usize::from(self.nodes)).filter_map(entry).collect(),
             script: self.script.as_ref().and_then(|script| script.status(&self.votes)),
             refused: rejects.chain(unread).map(|(name, n)| (name.to_owned(), n)).collect(),
         }

@@ -10,19 +10,19 @@ use crate::node::link::FromComponent;
 impl DirNet {
     /// Reports the view that the machine shows, if it is a later one.
     pub(super) fn report_view(&mut self) {
-        let number = self.machine.view().number();
+        let number = self.member.machine().view().number();
         if std::mem::replace(&mut self.reported_view, number) != number {
-            self.words.push(FromComponent::View(self.machine.view().into()));
+            self.words.push(FromComponent::View(self.member.machine().view().into()));
         }
     }
 
     /// The view that this member shows.
     pub(in crate::node::component) fn view(&self) -> &View<PEERS> {
-        self.machine.view()
+        self.member.machine().view()
     }
 
     /// Whether that view may be out of date.
     pub(in crate::node::component) fn is_view_stale(&self, now_ns: u64) -> bool {
-        self.machine.is_view_stale(Instant(now_ns))
+        self.member.machine().is_view_stale(Instant(now_ns))
     }
 }

@@ -133,7 +133,7 @@ impl DirNet {
             self.votes.due_ns = u64::MAX;
             return Ok(());
         };
-        let term = self.machine.term();
+        let term = self.member.machine().term();
         let is_other_term = !self.votes.voting.is_in(term);
         let is_other_script = self.votes.digest != script.member.used();
         let is_idle = !self.votes.has_versions || (now_ns < self.votes.due_ns && !is_other_term);
@@ -147,14 +147,15 @@ impl DirNet {
             self.votes.voting.replace_script(&program);
         }
         let now = Instant(now_ns);
-        let manager = self.machine.term().claimant.0.to_le_bytes()[0];
-        let is_acting = self.machine.role() == Role::Manager && script.member.lacking().is_none();
+        let manager = self.member.machine().term().claimant.0.to_le_bytes()[0];
+        let is_acting =
+            self.member.machine().role() == Role::Manager && script.member.lacking().is_none();
         let seat = VotingSeat { term, manager, is_acting };
-        let members = members(&self.machine, self.seen.len());
+        let members = members(self.member.machine(), usize::from(self.nodes));
         self.votes.voting.step(&program, seat, members.into_iter(), now);
         self.settle_votes(now_ns)?;
         while let Some((to, message)) = self.votes.voting.poll_message(now) {
-            self.machine.send_vote(now, Rank(to.into()), message);
+            self.member.machine_mut().send_vote(now, Rank(to.into()), message);
             self.drain(now_ns, ground)?;
         }
         // The members may change without a message.
@@ -181,8 +182,12 @@ impl DirNet {
         let result = VoteResult::of(outcome);
         let words = round_of(&program, self.votes.me, outcome, &result);
         self.words.extend(words);
-        if self.machine.role() == Role::Manager {
-            self.note(now_ns, self.machine.me(), What::Noted { words: result.to_string() });
+        if self.member.machine().role() == Role::Manager {
+            self.note(
+                now_ns,
+                self.member.machine().me(),
+                What::Noted { words: result.to_string() },
+            );
         }
     }
 }

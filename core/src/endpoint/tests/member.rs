@@ -1,0 +1,196 @@
+//! Members of the DIR net over the in-memory fabric: a silent peer is removed, and returns.
+
+use core::convert::Infallible;
+
+use super::*;
+use crate::dirnet::{
+    Component, ComponentIncarnation, Config, Kept, Limits, Output, Part, Profile, RestartLimit,
+    Role, Seat, Timing,
+};
+use crate::endpoint::{Boots, FRAME_KIND, Member, MemberOutput};
+use crate::ids::Rank;
+
+const C: Peer = Peer(2);
+const ALL: [Peer; 3] = [A, B, C];
+const WORDS: usize = 1024;
+const STEP: Duration = Duration::from_micros(10);
+
+type Net3 = Net<3, WORDS>;
+
+fn plan() -> Plan {
+    let mailbox = mailbox::Config::new(3, SLOTS as u32, 40, Duration::from_millis(1)).unwrap();
+    Plan::new(mailbox, lane::Config::new(3, 16, 64).unwrap()).unwrap()
+}
+
+fn config(me: Peer) -> Config<4> {
+    let limit = RestartLimit { max: 3, within: Duration::from_millis(100_000) };
+    let parts = [Part::Manager, Part::Backup, Part::Backup];
+    let profile = Profile::new(Timing::RDMA).unwrap();
+    Config::new(Rank(me.0), &parts, profile, 1, Limits { restarts: limit, resets: limit }).unwrap()
+}
+
+/// A process: its endpoint, and its part in the DIR net.
+struct Process<'net> {
+    endpoint: Endpoint<Loopback<'net, 3, WORDS>, SLOTS, 3>,
+    member: Member<4, 2>,
+    boots: Boots<3>,
+    resets: Vec<(Rank, Incarnation)>,
+    removed: Vec<(Rank, Incarnation, bool)>,
+}
+
+impl<'net> Process<'net> {
+    fn start(net: &'net Net3, me: Peer, boot: Incarnation, now: Instant) -> Self {
+        let endpoint = Endpoint::new(net.endpoint(me, boot), &plan(), boot);
+        let profile = *config(me).profile();
+        let incarnation = ComponentIncarnation { boot, generation: 0 };
+        let kept = Kept { term: None, snapshots: [&[], &[]], removed: Incarnation(0) };
+        let machine = Component::new(now, config(me), incarnation, 0, kept);
+        let member = Member::new(now, machine, profile);
+        let (resets, removed) = (Vec::new(), Vec::new());
+        let mut process = Self { endpoint, member, boots: Boots::default(), resets, removed };
+        process.drain(now);
+        process
+    }
+
+    fn admit(&mut self, peer: Peer, boot: Incarnation) {
+        if self.boots.admits(peer, boot) {
+            self.boots.handle_admitted(peer, boot);
+            self.endpoint.admit(peer, boot).unwrap();
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        let save = |_: &_| Ok::<(), Infallible>(());
+        let Self { endpoint, member, boots, .. } = self;
+        while let Ok(Some(output)) = member.poll_output(endpoint, boots, now, save) {
+            match output {
+                MemberOutput::Removed { node, boot, is_new } => {
+                    self.removed.push((node, boot, is_new));
+                }
+                MemberOutput::Order(Output::Reset { node, boot }) => self.resets.push((node, boot)),
+                MemberOutput::Order(Output::Send { seat, frame, .. }) => {
+                    assert_eq!(seat, Seat::ImAliveTask, "{:?} is the member's to send", frame);
+                }
+                MemberOutput::Order(Output::Beat { .. } | Output::Fence { .. }) => unreachable!(),
+                MemberOutput::Fencing { .. } | MemberOutput::Order(_) => {}
+            }
+        }
+    }
+
+    /// The host has seen to it that no boot is admitted that was removed.
+    fn acknowledge(&mut self, now: Instant) {
+        for (node, boot, _) in core::mem::take(&mut self.removed) {
+            self.member.handle_acknowledged(now, node, boot);
+            self.drain(now);
+        }
+    }
+
+    fn step(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        while self.endpoint.poll_event().is_some() {}
+        while let Some(message) = self.endpoint.take_lane() {
+            assert_eq!(message.kind, FRAME_KIND);
+            let (from, bytes) = (Rank(message.sender.0), message.payload.to_vec());
+            self.member.handle_frame(now, from, &bytes).unwrap();
+            self.drain(now);
+        }
+        while self.member.look(&self.endpoint, now) {
+            self.drain(now);
+        }
+        self.member.retry_fences(now);
+        self.drain(now);
+        self.member.handle_timeout(now);
+        self.drain(now);
+    }
+
+    fn members(&self) -> u32 {
+        self.member.machine().view().members().count()
+    }
+}
+
+/// Steps `processes` from `now` until `is_over`, in at most 100 ms.
+fn run(
+    processes: &mut [Process<'_>],
+    now: &mut Instant,
+    mut is_over: impl FnMut(&[Process<'_>]) -> bool,
+) {
+    let until = now.after(Duration::from_millis(100));
+    while !is_over(processes) {
+        assert!(*now < until, "not within 100 ms: {:?}", processes[0].member.machine());
+        *now = now.after(STEP);
+        for process in &mut *processes {
+            process.step(*now);
+        }
+    }
+}
+
+fn three<'net>(net: &'net Net3, now: &mut Instant) -> Vec<Process<'net>> {
+    let mut all: Vec<_> = ALL.map(|me| Process::start(net, me, FIRST, *now)).into();
+    for (me, process) in ALL.into_iter().zip(&mut all) {
+        ALL.into_iter().filter(|peer| *peer != me).for_each(|peer| process.admit(peer, FIRST));
+    }
+    run(&mut all, now, |all| all.iter().all(|it| it.members() == 3));
+    all
+}
+
+#[test]
+fn a_silent_member_is_fenced_by_all_before_it_is_reset_and_its_next_boot_joins() {
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut now = Instant(1);
+    let mut all = three(&net, &mut now);
+    let silent = all.pop().unwrap();
+    run(&mut all, &mut now, |all| all.iter().all(|it| !it.removed.is_empty()));
+    for process in &all {
+        assert_eq!(process.removed, [(Rank(2), FIRST, true)]);
+        assert!(!process.endpoint.admitted().contains(C), "it is fenced");
+        assert!(!process.boots.admits(C, FIRST) && process.boots.admits(C, Incarnation(2)));
+        assert_eq!(process.resets, [], "no host has acknowledged the removal");
+    }
+    // The manager asks again until all have confirmed it.
+    let backup = all.iter().position(|it| it.member.machine().role() == Role::Backup).unwrap();
+    all[1 - backup].acknowledge(now);
+    all[backup].removed.clear();
+    run(&mut all, &mut now, |all| !all[backup].removed.is_empty());
+    assert_eq!(all[backup].removed, [(Rank(2), FIRST, false)]);
+    assert_eq!(all[1 - backup].resets, [], "one host still admits it");
+    all[backup].acknowledge(now);
+    run(&mut all, &mut now, |all| !all[1 - backup].resets.is_empty());
+    assert_eq!(all[1 - backup].resets, [(Rank(2), FIRST)]);
+
+    drop(silent);
+    let next = Incarnation(2);
+    all.push(Process::start(&net, C, next, now));
+    for process in &mut all[..2] {
+        process.admit(C, FIRST);
+        assert!(!process.endpoint.admitted().contains(C), "a removed boot is not admitted");
+        process.admit(C, next);
+    }
+    all[2].admit(A, FIRST);
+    all[2].admit(B, FIRST);
+    run(&mut all, &mut now, |all| all.iter().all(|it| it.members() == 3));
+    all[0].endpoint.put(C, 0, b"again").unwrap();
+    all[0].endpoint.poll(now);
+    all[2].endpoint.poll(now);
+    assert_eq!(all[2].endpoint.take(now).unwrap().payload, b"again");
+}
+
+/// An admission that was decided before the removal is under way when the boot is removed.
+#[test]
+fn a_removed_boot_is_admitted_no_more_and_no_other_is_affected() {
+    let mut boots = Boots::<2>::default();
+    assert!(boots.admits(A, Incarnation(3)));
+    boots.handle_removed(A, Incarnation(3));
+    boots.handle_removed(A, Incarnation(2));
+    assert!(!boots.admits(A, Incarnation(3)), "the same boot");
+    assert!(boots.admits(A, Incarnation(4)) && boots.admits(B, Incarnation(3)));
+    assert!(!boots.admits(C, Incarnation(9)), "no such rank");
+}
+
+#[test]
+fn a_frame_that_is_none_is_an_error_and_changes_nothing() {
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut process = Process::start(&net, A, FIRST, NOW);
+    let before = process.member.machine().clone();
+    assert!(process.member.handle_frame(NOW, Rank(1), b"short").is_err());
+    assert_eq!(*process.member.machine(), before);
+}
