@@ -160,7 +160,7 @@ impl Default for Mailbox {
 /// The lane from every node to every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// `slots`: messages under way from one node to one other; a power of two from 8 to 1024.
+    /// `slots`: messages under way from one node to one other; a power of two from 16 to 1024.
     pub slots: usize,
 }
 

@@ -14,10 +14,11 @@
 //! A fence that fails is tried again until it holds; until then it is confirmed to no node. A frame
 //! or heartbeat that cannot be posted is dropped: the DIR net tolerates losses.
 
-use super::{Endpoint, Machine};
+use super::mutants::{FAILED_FENCE_CONFIRMED, FAILED_FENCE_LEFT, REMOVAL_FORGOTTEN};
+use super::{Endpoint, Machine, Plan};
 use crate::decision::Decision;
 use crate::dirnet::{
-    Beat, Component, Database, FRAME_LEN, Frame, FrameError, Output, Profile, Seat,
+    Beat, Component, Database, FRAME_LEN, Frame, FrameError, Output, PARTS_MAX, Profile, Seat,
 };
 use crate::fabric::Fabric;
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};
@@ -33,6 +34,10 @@ const FENCE_EVERY: Duration = Duration::from_millis(100);
 const LOOKS: u64 = 8;
 /// No deadline.
 const NEVER: Instant = Instant(u64::MAX);
+
+/// The fewest slots of a lane: an entry of the database is sent in one go, and what finds its lane
+/// full is dropped, again and again.
+pub const LANE_SLOTS_MIN: u32 = PARTS_MAX.next_power_of_two() as u32;
 
 const _: () = assert!(crate::dirnet::BEAT_LEN == PULSE_LEN);
 
@@ -67,7 +72,9 @@ impl<const PEERS: usize> Boots<PEERS> {
 
     /// The boots of `peer` up to this one are removed by decision.
     pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation) {
-        if let Some(removed) = self.removed.get_mut(peer.index()) {
+        if let Some(removed) = self.removed.get_mut(peer.index())
+            && !REMOVAL_FORGOTTEN.is_planted()
+        {
             *removed = boot.max(*removed);
         }
     }
@@ -96,7 +103,7 @@ pub enum MemberOutput {
         node: Rank,
         /// The last boot that is removed.
         boot: Incarnation,
-        /// Whether that was not so before: a removal is repeated while another member's fence fails.
+        /// Whether that is new: a removal is repeated until all members have confirmed it.
         is_new: bool,
     },
     /// As the machine orders: anything but heartbeats, fences, and frames to components.
@@ -122,10 +129,22 @@ pub struct Member<const NODES: usize, const TASKS: usize> {
 }
 
 impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
-    /// The member whose machine has this `profile`. Drain [`Self::poll_output`] before the first
-    /// input.
+    /// The member whose machine has this `profile`, over an endpoint of that `plan`. Drain
+    /// [`Self::poll_output`] before the first input.
+    ///
+    /// # Panics
+    /// When the lanes of the plan have fewer than [`LANE_SLOTS_MIN`] slots, or shorter messages
+    /// than a [`Frame`].
     #[must_use]
-    pub const fn new(now: Instant, machine: Component<NODES, TASKS>, profile: Profile) -> Self {
+    pub const fn new(
+        now: Instant,
+        machine: Component<NODES, TASKS>,
+        profile: Profile,
+        plan: &Plan,
+    ) -> Self {
+        let lane = plan.lane();
+        assert!(lane.slots() >= LANE_SLOTS_MIN, "a lane holds an entry of the database");
+        assert!(lane.message_len() as usize >= FRAME_LEN, "a lane message holds a frame");
         Self {
             machine,
             seen: [[0; PULSE_LEN]; NODES],
@@ -285,7 +304,9 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
             if let Some(is_new) = self.fence(endpoint, boots, (node, boot)) {
                 return Ok(Some(MemberOutput::Removed { node, boot, is_new }));
             }
-            self.fence_at = self.fence_at.min(now.after(FENCE_EVERY));
+            if !FAILED_FENCE_LEFT.is_planted() {
+                self.fence_at = self.fence_at.min(now.after(FENCE_EVERY));
+            }
         }
         Ok(None)
     }
@@ -300,7 +321,10 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
     ) -> Option<bool> {
         let peer = Peer(node.0);
         if endpoint.admitted().contains(peer) && boots.admitted(peer) <= boot {
-            endpoint.fence(peer).ok()?;
+            match endpoint.fence(peer) {
+                Err(_) if FAILED_FENCE_CONFIRMED.is_planted() => {}
+                fenced => fenced.ok()?,
+            }
         }
         let term = self.machine.term();
         endpoint.remove(Decision { term, removed: peer, last: boot }).ok()?;

@@ -63,8 +63,8 @@ mod plan;
 
 pub use event::{Counters, Event, PutError};
 pub use machines::{Machine, Machines, NoMachine};
-pub use member::{Boots, FRAME_KIND, Member, MemberOutput};
-pub use mutants::MUTANTS;
+pub use member::{Boots, FRAME_KIND, LANE_SLOTS_MIN, Member, MemberOutput};
+pub use mutants::{MEMBER_MUTANTS, MUTANTS};
 pub use plan::{Plan, PlanError};
 
 use heapless::Deque;

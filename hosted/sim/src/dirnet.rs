@@ -50,6 +50,8 @@ mod scripted;
 mod strike;
 mod views;
 
+pub(crate) use views::Views;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::time::Instant;

@@ -26,10 +26,10 @@ use super::draws::Draws;
 use super::protocol::{Entry, Membership, Protocol, Seat, Violation, What};
 use super::subject::Expected;
 use super::{mailbox as mailboxes, neb as broadcasts};
-use node::Node;
+pub(crate) use node::{Node, Turn};
 
 /// The most peers in any run.
-const PEERS: usize = 4;
+pub(crate) const PEERS: usize = 4;
 /// The most slots of a half in any run.
 const SLOTS: usize = 8;
 /// The longest message of any kind.
@@ -56,18 +56,14 @@ pub struct Endpoints {
     broadcasts: broadcasts::Ledger,
 }
 
-impl Protocol for Endpoints {
-    const NAME: &'static str = "endpoint";
-
-    type Node = Node;
-    type Event = Event;
-
-    fn draw(draws: &mut Draws) -> Self {
+impl Endpoints {
+    /// With lanes of one of these numbers of slots, and messages of up to that length.
+    pub(crate) fn sized(draws: &mut Draws, (lane_slots, lane_len): ([u32; 3], u16)) -> Self {
         let peers = draws.between(2, PEERS as u64) as u16;
         let stall_after = Duration(draws.magnitude(2_000, 3_000_000));
         let slots = draws.pick(&[2, 4, 8]);
         let sizes = mailbox::Config::new(peers, slots, MESSAGE_LEN, stall_after);
-        let lanes = lane::Config::new(peers, draws.pick(&[2, 4, 8]), MESSAGE_LEN);
+        let lanes = lane::Config::new(peers, draws.pick(&lane_slots), lane_len);
         let plan = Plan::new(sizes.expect("drawn within limits"), lanes.expect("as well"));
         let ring = draws.pick(&[1, 2, 4, 8]);
         let after = Duration::from_micros(draws.between(1, 200));
@@ -90,6 +86,29 @@ impl Protocol for Endpoints {
         }
     }
 
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// Admits the incarnations that waited for fences which hold now.
+fn admit_awaited(turn: &mut Turn<'_, '_, Event>) {
+    while let Some(next) = turn.take_awaited() {
+        turn.admit(next);
+    }
+}
+
+impl Protocol for Endpoints {
+    const NAME: &'static str = "endpoint";
+
+    type Node = Node;
+    type Event = Event;
+
+    fn draw(draws: &mut Draws) -> Self {
+        let slots = [2, 4, 8];
+        Self::sized(draws, (slots, MESSAGE_LEN))
+    }
+
     fn layout(&self) -> &Layout {
         self.plan.layout()
     }
@@ -99,13 +118,19 @@ impl Protocol for Endpoints {
     }
 
     fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
-        node.turn(seat).step();
+        let mut turn = node.turn(seat, |event| event);
+        turn.retry_fences();
+        admit_awaited(&mut turn);
+        turn.step();
     }
 
     fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+        let mut turn = node.turn(seat, |event| event);
         match change {
-            Membership::Ended(peer, _) => node.turn(seat).fence(peer),
-            Membership::Began(peer, incarnation) => node.turn(seat).admit((peer, incarnation)),
+            Membership::Ended(peer, _) => turn.fence(peer),
+            Membership::Began(peer, incarnation) => {
+                turn.admit((peer, incarnation));
+            }
         }
     }
 

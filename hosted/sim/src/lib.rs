@@ -42,6 +42,7 @@ mod fold;
 pub mod group;
 mod liar;
 pub mod mailbox;
+pub mod member;
 pub mod memory;
 #[cfg(feature = "mutants")]
 pub mod mutants;

@@ -8,6 +8,7 @@ use super::endpoint::{self as endpoints, Endpoints};
 use super::explore::{Bounds, Findings, Unexplored, explore};
 use super::group::{self as groupings, Groupings};
 use super::mailbox::{self as mailboxes, Mailboxes};
+use super::member::{self as members, Members};
 use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
 use super::rendezvous::{self as meetings, Meetings};
@@ -180,6 +181,7 @@ pub const SUBJECTS: &[Subject] = &[
     Subject::of::<Groupings>(&[group::MUTANTS], groupings::EXPECTED),
     Subject::of::<Meetings>(&[rendezvous::MUTANTS], meetings::EXPECTED),
     Subject::of::<Endpoints>(&[endpoint::MUTANTS], endpoints::EXPECTED),
+    Subject::of::<Members>(&[endpoint::MEMBER_MUTANTS], members::EXPECTED),
     // Each of its planted bugs has a scenario, too: ci/mutants dirnet.
     Subject {
         name: dirnet::NAME,

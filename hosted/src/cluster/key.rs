@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use weft_core::endpoint::LANE_SLOTS_MIN;
 use weft_core::group::Costs;
 
 use super::group::Group;
@@ -124,7 +125,8 @@ pub(super) const MAILBOX_STALL_AFTER_US: Key =
     Key::new("mailbox.stall_after_us", Limit::Range { min: 100, max: 10_000_000 });
 pub(super) const MAILBOX_HOLD_S: Key =
     Key::new("mailbox.hold_s", Limit::Range { min: 0, max: 86_400 });
-pub(super) const LANE_SLOTS: Key = Key::new("lane.slots", Limit::PowerOfTwo { min: 8, max: 1024 });
+pub(super) const LANE_SLOTS: Key =
+    Key::new("lane.slots", Limit::PowerOfTwo { min: LANE_SLOTS_MIN as u64, max: 1024 });
 pub(super) const NEB_SLOTS: Key = Key::new("neb.slots", Limit::PowerOfTwo { min: 64, max: 4096 });
 pub(super) const NEB_MESSAGE_LEN: Key =
     Key::new("neb.message_len", Limit::Range { min: 64, max: 4096 });

@@ -401,8 +401,8 @@ fn refusals_name_line_key_value_and_limit() {
         ),
         (
             &format!("{TOP}[lane]\nslots = -8"),
-            "c.toml:4: lane.slots is -8, but must be a power of two from 8 to 1024",
-            "8 to 1024",
+            "c.toml:4: lane.slots is -8, but must be a power of two from 16 to 1024",
+            "16 to 1024",
         ),
         (
             &format!("{TOP}restart.max = 99999999999999999999999"),

@@ -45,7 +45,7 @@ impl<'net> Process<'net> {
         let incarnation = ComponentIncarnation { boot, generation: 0 };
         let kept = Kept { term: None, snapshots: [&[], &[]], removed: Incarnation(0) };
         let machine = Component::new(now, config(me), incarnation, 0, kept);
-        let member = Member::new(now, machine, profile);
+        let member = Member::new(now, machine, profile, &plan());
         let (resets, removed) = (Vec::new(), Vec::new());
         let mut process = Self { endpoint, member, boots: Boots::default(), resets, removed };
         process.drain(now);

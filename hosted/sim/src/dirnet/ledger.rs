@@ -127,7 +127,8 @@ impl Ledger {
         component: &Machine,
         has_fenced: impl Fn(u16, Incarnation) -> bool,
     ) {
-        if let Some((checker, what)) = self.views.judge(component, has_fenced) {
+        let shown_by = (component.me(), component.incarnation());
+        if let Some((checker, what)) = self.views.judge(shown_by, component.view(), has_fenced) {
             self.broken(checker, what);
         }
     }

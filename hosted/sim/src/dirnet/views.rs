@@ -14,13 +14,11 @@ use std::collections::BTreeMap;
 use weft_core::dirnet::{ComponentIncarnation, View, ViewNumber};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::net::Machine;
-
 type Shown = View<8>;
 
 /// The views that the nodes of a run have shown.
-#[derive(Debug, Default)]
-pub(super) struct Views {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Views {
     /// The content of each number.
     contents: BTreeMap<ViewNumber, Shown>,
     /// The last view of each node, and the incarnation that showed it.
@@ -28,26 +26,26 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// Which checker objects to the view that `component` shows, and why; `has_fenced` says
-    /// which boots its node has fenced.
-    pub(super) fn judge(
+    /// Which checker objects to the view that the component `incarnation` of `me` shows, and why;
+    /// `has_fenced` says which boots its node has fenced.
+    pub(crate) fn judge(
         &mut self,
-        component: &Machine,
+        (me, incarnation): (Rank, ComponentIncarnation),
+        &view: &Shown,
         has_fenced: impl Fn(u16, Incarnation) -> bool,
     ) -> Option<(&'static str, String)> {
-        let (me, view) = (component.me(), *component.view());
         let number = view.number();
         if number == ViewNumber::default() {
             return None;
         }
-        let last = self.last.insert(me, (component.incarnation(), view));
+        let last = self.last.insert(me, (incarnation, view));
         if last.is_some_and(|(_, last)| last == view) {
             return None;
         }
         if *self.contents.entry(number).or_insert(view) != view {
             return Some(("view-agreement", format!("node {me} shows another view {number:?}")));
         }
-        if view.incarnation(me) != Some(component.incarnation()) {
+        if view.incarnation(me) != Some(incarnation) {
             return Some(("view-agreement", format!("node {me} shows a view without itself")));
         }
         let (shown_in, last) = last?;
@@ -55,7 +53,7 @@ impl Views {
             let before = last.number();
             return Some(("view-monotone", format!("node {me}: {number:?} after {before:?}")));
         }
-        let mut shown = last.members().iter().filter(|_| shown_in == component.incarnation());
+        let mut shown = last.members().iter().filter(|_| shown_in == incarnation);
         let left = shown.find_map(|node| {
             let was = last.incarnation(node)?.boot;
             let is_gone = view.incarnation(node).is_none_or(|it| it.boot != was);

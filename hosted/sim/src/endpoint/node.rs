@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::mem::swap;
 
-use weft_core::endpoint::{self, Endpoint, Plan};
+use weft_core::endpoint::{self, Endpoint, FRAME_KIND, Plan};
 use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::mailbox::Receipt;
@@ -26,6 +26,9 @@ const STAGED_MAX: usize = 12;
 const HANDS_MAX: usize = 6;
 /// How often a fence fails, at most.
 const REFUSALS_MAX: u64 = 40;
+
+/// The endpoint under test.
+pub(crate) type TestEndpoint = Endpoint<Reluctant, SLOTS, PEERS>;
 
 /// What a node knows of one peer.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +52,7 @@ struct Other {
 pub struct Node {
     me: Peer,
     incarnation: Incarnation,
-    endpoint: Endpoint<Reluctant, SLOTS, PEERS>,
+    endpoint: TestEndpoint,
     others: Vec<Other>,
     /// Whose fence has failed and must be repeated.
     unfenced: PeerSet,
@@ -58,6 +61,8 @@ pub struct Node {
     /// Broadcasts that were ordered and had no room yet, and how many were made.
     owed: u32,
     broadcast: u32,
+    /// Frames of the DIR net that have arrived.
+    frames: Vec<(Peer, Vec<u8>)>,
 }
 
 impl Hash for Node {
@@ -68,10 +73,10 @@ impl Hash for Node {
 }
 
 impl Node {
-    pub(super) fn new(plan: &Plan, seat: &mut Seat<'_, Event>) -> Self {
+    pub(crate) fn new<E>(plan: &Plan, seat: &mut Seat<'_, E>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
-        let blank = || World::untimed(plan.layout().clone(), false);
-        let mut fabric = Reluctant::new(SimFabric::new(blank(), me));
+        let layout = seat.fabric.layout().clone();
+        let mut fabric = Reluctant::new(SimFabric::new(World::untimed(layout, false), me));
         swap(seat.fabric.world(), fabric.world());
         let mut endpoint = Endpoint::new(fabric, plan, incarnation);
         // Nothing lands here that was posted to an earlier incarnation: the world bars it.
@@ -86,6 +91,7 @@ impl Node {
             hands: VecDeque::new(),
             owed: 0,
             broadcast: 0,
+            frames: Vec::new(),
         }
     }
 
@@ -112,35 +118,60 @@ impl Node {
         self.others[origin.index()].delivered
     }
 
-    /// Lends the world to the endpoint until the turn is over.
-    pub(super) fn turn<'t, 'w>(&'t mut self, seat: &'t mut Seat<'w, Event>) -> Turn<'t, 'w> {
+    /// Lends the world to the endpoint until the turn is over. Its events are recorded as `of`
+    /// says.
+    pub(crate) fn turn<'t, 'w, E>(
+        &'t mut self,
+        seat: &'t mut Seat<'w, E>,
+        of: fn(Event) -> E,
+    ) -> Turn<'t, 'w, E> {
         swap(seat.fabric.world(), self.endpoint.fabric().world());
-        Turn { node: self, seat }
+        Turn { node: self, seat, of }
     }
 }
 
 /// A node while it acts in the world.
-pub(super) struct Turn<'t, 'w> {
+pub(crate) struct Turn<'t, 'w, E> {
     node: &'t mut Node,
-    seat: &'t mut Seat<'w, Event>,
+    seat: &'t mut Seat<'w, E>,
+    of: fn(Event) -> E,
 }
 
-impl Drop for Turn<'_, '_> {
+impl<E> Drop for Turn<'_, '_, E> {
     fn drop(&mut self) {
         swap(self.seat.fabric.world(), self.node.endpoint.fabric().world());
     }
 }
 
-impl Turn<'_, '_> {
+impl<E> Turn<'_, '_, E> {
     /// Adds to the history what the node observes. A process that is dead records nothing.
-    fn record(&mut self, event: Event) {
-        if !self.node.endpoint.fabric().memory().fuse.is_burnt() {
+    pub(crate) fn record(&mut self, event: E) {
+        if !self.is_dead() {
             self.seat.records.push(event);
         }
     }
 
+    /// Whether nothing that it does has any effect.
+    pub(crate) fn is_dead(&mut self) -> bool {
+        self.node.endpoint.fabric().memory().fuse.is_burnt()
+    }
+
+    fn note(&mut self, event: Event) {
+        self.record((self.of)(event));
+    }
+
     fn mailed(&mut self, event: Mailed) {
-        self.record(Event::Mailbox(event));
+        self.note(Event::Mailbox(event));
+    }
+
+    /// The endpoint, in the world.
+    pub(crate) const fn endpoint(&mut self) -> &mut TestEndpoint {
+        &mut self.node.endpoint
+    }
+
+    /// The frames of the DIR net that have arrived.
+    pub(crate) fn take_frames(&mut self) -> Vec<(Peer, Vec<u8>)> {
+        std::mem::take(&mut self.node.frames)
     }
 
     fn other(&mut self, peer: Peer) -> &mut Other {
@@ -148,46 +179,62 @@ impl Turn<'_, '_> {
     }
 
     /// The cluster has decided that the admitted incarnation of `peer` has ended.
-    pub(super) fn fence(&mut self, peer: Peer) {
-        let refusals = self.seat.draw(2) * self.seat.draw(REFUSALS_MAX);
-        self.node.endpoint.fabric().refuse(refusals);
-        self.other(peer).awaited = None;
+    pub(crate) fn fence(&mut self, peer: Peer) {
+        self.begin_fence(peer);
         self.try_fence(peer);
     }
 
-    fn try_fence(&mut self, peer: Peer) {
-        let fenced = self.node.endpoint.fence(peer);
+    /// `peer` is fenced next, which may fail a few times.
+    pub(crate) fn begin_fence(&mut self, peer: Peer) {
+        let refusals = self.seat.draw(2) * self.seat.draw(REFUSALS_MAX);
+        self.node.endpoint.fabric().refuse(refusals);
         let other = self.other(peer);
-        (other.admitted, other.pending) = (None, 0);
-        match fenced {
-            Ok(()) => {
-                self.node.unfenced.remove(peer);
-                self.mailed(Mailed::Fenced(peer));
-                if let Some(incarnation) = self.other(peer).awaited.take() {
-                    self.admit((peer, incarnation));
-                }
-            }
+        (other.awaited, other.admitted, other.pending) = (None, None, 0);
+    }
+
+    fn try_fence(&mut self, peer: Peer) {
+        match self.node.endpoint.fence(peer) {
+            Ok(()) => self.finish_fence(peer),
             Err(_) => self.node.unfenced.insert(peer),
         }
     }
 
-    /// That incarnation of `peer` has begun.
-    pub(super) fn admit(&mut self, (peer, incarnation): (Peer, Incarnation)) {
-        if self.node.unfenced.contains(peer) {
+    /// `peer` is fenced.
+    pub(crate) fn finish_fence(&mut self, peer: Peer) {
+        self.node.unfenced.remove(peer);
+        self.mailed(Mailed::Fenced(peer));
+    }
+
+    /// Repeats the fences that have failed.
+    pub(crate) fn retry_fences(&mut self) {
+        for peer in self.node.unfenced.iter() {
+            self.try_fence(peer);
+        }
+    }
+
+    /// The next incarnation that waited for the fence of one before, if that holds.
+    pub(crate) fn take_awaited(&mut self) -> Option<(Peer, Incarnation)> {
+        let admitted = self.node.endpoint.admitted();
+        let others = (0..).map(Peer).zip(&mut self.node.others);
+        let mut fenced = others.filter(|(peer, _)| !admitted.contains(*peer));
+        fenced.find_map(|(peer, other)| Some((peer, other.awaited.take()?)))
+    }
+
+    /// That incarnation of `peer` has begun; whether it is admitted now.
+    pub(crate) fn admit(&mut self, (peer, incarnation): (Peer, Incarnation)) -> bool {
+        if self.node.endpoint.admitted().contains(peer) {
             self.other(peer).awaited = Some(incarnation);
-            return;
+            return false;
         }
         self.node.endpoint.admit(peer, incarnation).expect("a later incarnation is admitted");
         let other = self.other(peer);
         (other.admitted, other.sent, other.pending) = (Some(incarnation), 0, 0);
         self.mailed(Mailed::Admitted(peer, incarnation));
+        true
     }
 
-    /// One round of the node's loop.
-    pub(super) fn step(&mut self) {
-        for peer in self.node.unfenced.iter() {
-            self.try_fence(peer);
-        }
+    /// One round of the node's loop, behind [`Self::retry_fences`].
+    pub(crate) fn step(&mut self) {
         self.drain_events();
         self.node.endpoint.poll(self.seat.now);
         self.drain_events();
@@ -261,6 +308,10 @@ impl Turn<'_, '_> {
         for _ in 0..PEERS {
             let Some(message) = self.node.endpoint.take_lane() else { break };
             let (sender, payload) = (message.sender, message.payload.to_vec());
+            if message.kind == FRAME_KIND {
+                self.node.frames.push((sender, payload));
+                continue;
+            }
             self.mailed(Mailed::Heard { sender, payload });
         }
     }
@@ -332,7 +383,7 @@ impl Turn<'_, '_> {
             let staged = neb.stage(fabric, u64::from(number), &payload);
             let seq = staged.expect("it has room, and the message fits");
             (self.node.owed, self.node.broadcast) = (owed - 1, number + 1);
-            self.record(Event::Broadcast(Broadcast::Broadcast { seq, payload }));
+            self.note(Event::Broadcast(Broadcast::Broadcast { seq, payload }));
         }
     }
 
@@ -359,7 +410,7 @@ impl Turn<'_, '_> {
             Some(Outcome::Conflict(conflict)) => Broadcast::Conflict(conflict),
             None => return false,
         };
-        self.record(Event::Broadcast(event));
+        self.note(Event::Broadcast(event));
         true
     }
 }

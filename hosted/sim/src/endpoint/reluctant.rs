@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// A simulated fabric that owns its world; between two turns, a blank one.
 #[derive(Clone, Debug)]
-pub(super) struct Reluctant {
+pub(crate) struct Reluctant {
     inner: SimFabric<World>,
     /// Fences that fail before one succeeds.
     refusals: u64,
@@ -21,7 +21,7 @@ impl Reluctant {
         Self { inner, refusals: 0 }
     }
 
-    pub(super) fn world(&mut self) -> &mut World {
+    pub(crate) fn world(&mut self) -> &mut World {
         self.inner.world()
     }
 

@@ -13,7 +13,7 @@ use weft_core::dirnet::{
     self as dirnet, Change, Component, ComponentIncarnation, FRAME_LEN, FrameError, Kept, Output,
     Progress, Reject, Role, Standing, TASKS_MAX, Term, ViewNumber,
 };
-use weft_core::endpoint::{Boots, Member, MemberOutput};
+use weft_core::endpoint::{Boots, Member, MemberOutput, Plan};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
@@ -152,7 +152,7 @@ impl super::Component {
 impl DirNet {
     /// Enters the net as the component `identity`. Step it before it is handed any input.
     pub(super) fn enter(
-        cluster: &Cluster,
+        (cluster, plan): (&Cluster, &Plan),
         identity: Identity,
         entry: Entry,
         now_ns: u64,
@@ -187,7 +187,7 @@ impl DirNet {
             FromComponent::Note(Noted { at_ns, observer, node: me.0, what })
         });
         Ok(Self {
-            member: Box::new(Member::new(Instant(now_ns), machine, profile)),
+            member: Box::new(Member::new(Instant(now_ns), machine, profile, plan)),
             timing,
             may_manage,
             flag,

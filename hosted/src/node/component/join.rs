@@ -208,7 +208,8 @@ impl Component {
     /// Enters the DIR net, once.
     pub(super) fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        self.dirnet = Some(DirNet::enter(&self.cluster, self.identity, entry, now_ns)?);
+        self.dirnet =
+            Some(DirNet::enter((&self.cluster, &self.plan), self.identity, entry, now_ns)?);
         // Its first frames go out before it handles any.
         self.step_dirnet(&[], now_ns).map(drop)
     }
