@@ -1,4 +1,5 @@
-//! CRC-32C (Castagnoli, RFC 3720), in software, for fabrics whose platform has no instruction.
+//! CRC-32C (Castagnoli, RFC 3720), in software, for fabrics whose platform has no instruction; and
+//! FNV-1a, for numbers that differ, all but certainly, when two configurations do.
 
 const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
@@ -14,6 +15,13 @@ pub fn crc32c_of(parts: &[&[u8]]) -> u32 {
     let mut digest = CASTAGNOLI.digest();
     parts.iter().for_each(|part| digest.update(part));
     digest.finalize()
+}
+
+/// 64-bit FNV-1a of `words`.
+pub fn fnv1a(words: impl IntoIterator<Item = u64>) -> u64 {
+    words.into_iter().flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use weft_core::group::{
     Class, Config, Costs, Delivery, GroupId, Groups, Regions, Sizes, Spread, Tree,
 };
 use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::lane::{self, LaneWriter};
+use weft_core::lane::LaneWriter;
 use weft_core::time::Instant;
 use weft_core::wire::group::{EAGER_MAX, FRAME_LEN_MAX};
 
@@ -45,19 +45,6 @@ fn sizes() -> Sizes {
         tree: Tree { class: Class::Binary, costs: Costs::postal(1) },
         spread: Spread::Pipeline,
     }
-}
-
-/// The lanes of the groups: they lie behind the regions of messages and notes.
-fn lanes(all: &Layout) -> (lane::Config, lane::Regions) {
-    let len = FRAME_LEN_MAX as u16 - EAGER_MAX + EAGER;
-    let config = lane::Config::new(PEERS as u16, SLOTS, len).expect("valid sizes");
-    let mut layout = Layout::new(PEERS as u16);
-    for spec in &all.regions()[..2] {
-        layout.add(*spec).expect("there is room");
-    }
-    let regions = config.add_regions(&mut layout).expect("there is room");
-    assert_eq!(layout.digest(), all.digest(), "lanes are where the groups have them");
-    (config, regions)
 }
 
 fn start<'net>(net: &'net Net<PEERS, WORDS>, at: (Config, Regions), me: Peer) -> Member<'net> {
@@ -109,7 +96,8 @@ pub fn run(mut bytes: &[u8]) {
     let config = Config::new(sizes()).expect("valid sizes");
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).expect("there is room");
-    let (lane_config, lane_regions) = lanes(&layout);
+    let frame = FRAME_LEN_MAX as u16 - EAGER_MAX + EAGER;
+    let (lane_config, lane_regions) = super::lanes(&layout, frame, SLOTS);
     let net: Net<PEERS, WORDS> = Net::new(layout);
     let mut members = [Peer(0), Peer(1)].map(|me| start(&net, (config, regions), me));
     let mut stranger = net.endpoint(STRANGER, FIRST);

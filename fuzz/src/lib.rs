@@ -62,6 +62,9 @@ pub mod wire_group;
 pub mod wire_rendezvous;
 pub mod wire_slot;
 
+use weft_core::fabric::Layout;
+use weft_core::lane;
+
 /// A target by the name of its corpus.
 pub type Target = (&'static str, fn(&[u8]));
 
@@ -97,3 +100,15 @@ pub const TARGETS: &[Target] = &[
     ("wire_rendezvous", wire_rendezvous::run),
     ("wire_slot", wire_slot::run),
 ];
+
+/// The lanes of a machine whose layout `all` is: they lie behind its two regions.
+fn lanes(all: &Layout, message_len: u16, slots: u32) -> (lane::Config, lane::Regions) {
+    let config = lane::Config::new(all.peers(), slots, message_len).expect("valid sizes");
+    let mut layout = Layout::new(all.peers());
+    for spec in &all.regions()[..2] {
+        layout.add(*spec).expect("there is room");
+    }
+    let regions = config.add_regions(&mut layout).expect("there is room");
+    assert_eq!(layout.digest(), all.digest(), "lanes are where the machine has them");
+    (config, regions)
+}

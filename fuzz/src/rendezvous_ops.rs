@@ -21,7 +21,7 @@ use weft_core::decision::Decision;
 use weft_core::fabric::loopback::{Loopback, Net};
 use weft_core::fabric::{Completion, Fabric, Layout, Memory};
 use weft_core::ids::{Incarnation, Peer, Term};
-use weft_core::lane::{self, LaneWriter};
+use weft_core::lane::LaneWriter;
 use weft_core::rendezvous::{
     Adapter, Digest, Dtype, Expect, Key, PartSizes, Path, Place, Received, RendezvousConfig,
     RendezvousEvent, RendezvousRegions, RendezvousSizes, RequestId, Shape,
@@ -66,19 +66,6 @@ fn sizes(first: u8) -> RendezvousSizes {
         parts: PartSizes { len: PART_LEN, places: 2, slots: PEERS as u16 },
         lane_slots: LANE_SLOTS,
     }
-}
-
-/// The lanes of the rendezvous: they lie behind offers and landings.
-fn lanes(all: &Layout) -> (lane::Config, lane::Regions) {
-    let len = (HEAD_LEN + INLINE_LEN_MAX) as u16;
-    let config = lane::Config::new(PEERS as u16, LANE_SLOTS, len).expect("valid sizes");
-    let mut layout = Layout::new(PEERS as u16);
-    for spec in &all.regions()[..2] {
-        layout.add(*spec).expect("there is room");
-    }
-    let regions = config.add_regions(&mut layout).expect("there is room");
-    assert_eq!(layout.digest(), all.digest(), "lanes are where the rendezvous has them");
-    (config, regions)
 }
 
 fn key((source, destination, _): Name) -> Key {
@@ -239,7 +226,8 @@ pub fn run(bytes: &[u8]) {
     let config = RendezvousConfig::new(sizes(first)).expect("valid sizes");
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).expect("there is room");
-    let (lane_config, lane_regions) = lanes(&layout);
+    let frame = (HEAD_LEN + INLINE_LEN_MAX) as u16;
+    let (lane_config, lane_regions) = super::lanes(&layout, frame, LANE_SLOTS);
     let net: Net<PEERS, WORDS> = Net::new(layout);
     let mut members = [Peer(0), Peer(1)].map(|me| Member::start(&net, (config, regions), me));
     let mut stranger = net.endpoint(STRANGER, FIRST);

@@ -47,6 +47,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weft_core::checksum::fnv1a;
 use weft_core::fabric::Layout;
 
 pub use crate::words::WordError;
@@ -241,13 +242,6 @@ impl Default for Cluster {
     }
 }
 
-/// 64-bit FNV-1a.
-fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
-    numbers.flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 impl Cluster {
     /// The largest number of nodes.
     pub const NODES_MAX: usize = 32;
@@ -278,7 +272,7 @@ impl Cluster {
     #[must_use]
     pub fn layout_digest(&self, layout: &Layout) -> u64 {
         let lens = [self.mailbox.message_len, self.neb.message_len].map(|len| len as u64);
-        digest([layout.digest(), self.neb.membership as u64].into_iter().chain(lens))
+        fnv1a([layout.digest(), self.neb.membership as u64].into_iter().chain(lens))
     }
 
     /// The longest tensor in bytes that a client sends: one that fills the store.

@@ -223,6 +223,7 @@ fn group_sizes(cluster: &Cluster) -> Option<group::Sizes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_core::fabric::REGIONS_MAX;
 
     #[test]
     fn the_largest_cluster_with_all_machines_has_a_plan() {
@@ -230,6 +231,8 @@ mod tests {
             let mut cluster = Cluster { nodes: Cluster::NODES_MAX, ..Cluster::default() };
             (cluster.group.count, cluster.rendezvous.pool_mib) = (1, pool_mib);
             let plan = plan(&cluster).expect("a plan");
+            let regions = plan.layout().regions().len();
+            assert_eq!((regions, REGIONS_MAX), (43, 96), "there is room for more machines");
             let (sizes, at) = plan.rendezvous().expect("a rendezvous");
             let fabric = plan.layout().spec(at.offers()).expect("a region");
             let parts = cluster.rendezvous.parts_len();

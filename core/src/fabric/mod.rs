@@ -41,7 +41,8 @@ pub mod loopback;
 pub mod memory;
 mod work;
 
-pub use layout::{Access, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
+pub(crate) use layout::FOREIGN_WRITER;
+pub use layout::{Access, Inbound, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
 pub use memory::{Memory, WordMemory, Words};
 pub use work::{
     At, Completion, CompletionFlags, Failure, FenceError, Op, PostError, Posted, Reject, Work,

@@ -3,7 +3,7 @@
 //! ```text
 //!  hold, read by all:   group 0: │ root 0: W entry slots, K blocks │ root 1 … │   group 1 …
 //!  notes, own:          group 0: │ root 0: two notes │ root 1 … │ … │ calls of each group
-//!  lanes:               one region for each peer, shared by all groups
+//!  lanes:               one from each peer, shared by all groups
 //! ```
 //!
 //! Entry s of a root lies in slot s mod W and its block k in slot k mod K, at the same offset in
@@ -13,6 +13,7 @@ use core::fmt;
 
 use super::note::NOTE_LEN;
 use super::tree::Tree;
+use crate::checksum::fnv1a;
 use crate::fabric::{Access, At, Layout, LayoutError, Region, RegionSpec};
 use crate::ids::PeerSet;
 use crate::lane;
@@ -166,10 +167,10 @@ impl Config {
         self.windows() as u64 * self.window_len()
     }
 
-    /// Adds the groups' regions to `layout`: one for each peer, and two.
+    /// Adds the groups' two regions and their lanes to `layout`.
     ///
     /// # Errors
-    /// [`LayoutError::TooManyRegions`].
+    /// [`LayoutError`].
     pub fn add_regions(&self, layout: &mut Layout) -> Result<Regions, LayoutError> {
         // Checked by Config::new.
         let lanes = self.lanes().map_err(|_| LayoutError::BadLength(u32::MAX))?;
@@ -207,16 +208,8 @@ impl Config {
             tree.class as u64,
             sizes.spread as u64,
         ];
-        digest(words.into_iter().chain(costs.map(u64::from)))
+        fnv1a(words.into_iter().chain(costs.map(u64::from)))
     }
-}
-
-/// 64-bit FNV-1a over `words`.
-pub(super) fn digest(words: impl Iterator<Item = u64>) -> u64 {
-    let bytes = words.flat_map(u64::to_le_bytes);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// The regions of the groups in the layout.
@@ -239,14 +232,15 @@ impl Regions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Window {
     pub(super) config: Config,
-    regions: Regions,
+    hold: Region,
+    notes: Region,
     index: u32,
 }
 
 impl Window {
     pub(super) const fn new(config: Config, regions: Regions, group: u16, root: u16) -> Self {
         let index = group as u32 * config.0.peers as u32 + root as u32;
-        Self { config, regions, index }
+        Self { config, hold: regions.hold, notes: regions.notes, index }
     }
 
     pub(super) const fn entries(&self) -> u64 {
@@ -285,12 +279,12 @@ impl Window {
         let start = u64::from(self.index) * self.config.window_len();
         #[expect(clippy::cast_possible_truncation, reason = "the hold is shorter than 4 GiB")]
         let offset = (start + offset) as u32;
-        At { region: self.regions.hold, offset }
+        At { region: self.hold, offset }
     }
 
     /// Where the note number `count` lies: in one of two cells.
     pub(super) fn note_at(&self, count: u64) -> At {
         let cell = self.index * 2 + u32::from(count & 1 == 1);
-        At { region: self.regions.notes, offset: cell * NOTE_LEN as u32 }
+        At { region: self.notes, offset: cell * NOTE_LEN as u32 }
     }
 }

@@ -12,13 +12,14 @@ use heapless::Vec;
 
 use super::barrier::Barrier;
 use super::calls::CallNote;
-use super::config::{Config, Regions, Window, digest};
+use super::config::{Config, Regions, Window};
 use super::mutants::EPOCHS_IGNORED;
 use super::note::{Note, Position, State};
 use super::outcome::{Counters, GroupId, OpenError};
 use super::seats::Grank;
 use super::stream::{Members, Stream};
 use super::turn::Turn;
+use crate::checksum::fnv1a;
 use crate::fabric::Fabric;
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::wire::group::{Head, Spread, Welcome};
@@ -252,7 +253,7 @@ impl<const PEERS: usize> Group<PEERS> {
     fn epochs_of(&self, live: u64) -> u64 {
         let granks = (0..self.members.count).map(Grank);
         let live = granks.filter(|grank| live & grank.bit() != 0);
-        digest(live.map(|grank| {
+        fnv1a(live.map(|grank| {
             let is_heard = self.is_fresh && grank != self.members.me;
             let said = self.said[grank.index()].epoch;
             let epoch = if is_heard { said } else { self.streams[grank.index()].note.counted };
@@ -278,7 +279,7 @@ impl<const PEERS: usize> Group<PEERS> {
 /// Digest of the list of members, and a short one that notes name.
 fn digest_of(id: GroupId, list: &[Peer]) -> (u64, u32) {
     let peers = list.iter().map(|peer| u64::from(peer.0));
-    let digest = digest([u64::from(id.0)].into_iter().chain(peers));
+    let digest = fnv1a([u64::from(id.0)].into_iter().chain(peers));
     #[expect(clippy::cast_possible_truncation, reason = "both halves of the digest")]
     let short = (digest ^ digest >> 32) as u32;
     (digest, short)

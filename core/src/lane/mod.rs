@@ -31,8 +31,8 @@ pub use writer::{LaneWriter, SendError};
 
 use core::fmt;
 
-use crate::fabric::{Access, At, INLINE_LEN, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
-use crate::ids::{Incarnation, Peer, PeerSet};
+use crate::fabric::{At, INLINE_LEN, Inbound, Layout, LayoutError};
+use crate::ids::{Incarnation, PeerSet};
 use crate::wire::slot::{HEADER_LEN, Stamp};
 
 /// The machine number in the names of a lane's works.
@@ -44,7 +44,7 @@ pub const MESSAGE_LEN_MAX: u16 = 1000;
 /// The largest number of slots of a ring.
 pub const SLOTS_MAX: u32 = 1 << 16;
 
-/// The credit and the pulse stand in the first cache line of the region.
+/// The credit and the pulse stand in the first cache line of what a peer writes.
 const SLOTS_START: u32 = 64;
 
 const _: () = assert!(HEADER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
@@ -60,7 +60,7 @@ pub struct Config {
 /// Why a configuration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// Peers must be 1 to 64, and leave room for other regions.
+    /// Peers must be 1 to 64.
     Peers(u16),
     /// Slots must be a power of two from 2 to [`SLOTS_MAX`].
     Slots(u32),
@@ -80,11 +80,9 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// The regions of the lanes: one for each peer that writes here.
+/// What each peer writes: its credit for the lane the other way, its pulse and its ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Regions {
-    first: Region,
-}
+pub struct Regions(Inbound);
 
 impl Config {
     /// Lanes between `peers` endpoints with `slots` slots for messages of up to `message_len`.
@@ -92,7 +90,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names the value and its limit.
     pub const fn new(peers: u16, slots: u32, message_len: u16) -> Result<Self, ConfigError> {
-        if peers == 0 || peers as usize > PeerSet::CAPACITY || peers as usize > REGIONS_MAX {
+        if peers == 0 || peers as usize > PeerSet::CAPACITY {
             return Err(ConfigError::Peers(peers));
         }
         if slots < 2 || slots > SLOTS_MAX || !slots.is_power_of_two() {
@@ -122,40 +120,25 @@ impl Config {
         self.message_len
     }
 
-    /// Adds one region for each peer to `layout`, writable by that peer alone.
+    /// Adds a ring, a credit and a pulse that each peer alone may write to `layout`.
     ///
     /// # Errors
-    /// [`LayoutError::TooManyRegions`].
+    /// [`LayoutError`].
     pub fn add_regions(&self, layout: &mut Layout) -> Result<Regions, LayoutError> {
-        let len = SLOTS_START + self.slots * self.stride();
-        let mut first = None;
-        for writer in 0..self.peers {
-            let peers = PeerSet::only(Peer(writer));
-            let region = layout.add(RegionSpec { len, access: Access::REMOTE_WRITE, peers })?;
-            first = first.or(Some(region));
-        }
-        first.map(|first| Regions { first }).ok_or(LayoutError::TooManyRegions)
+        layout.add_inbound(SLOTS_START + self.slots * self.stride()).map(Regions)
     }
 
     const fn stride(&self) -> u32 {
         (HEADER_LEN as u32 + self.message_len as u32).next_multiple_of(32)
     }
 
-    /// Where message number `index` of a session lies, and its stamp.
-    fn place(&self, region: Region, session: u32, index: u64) -> (At, Stamp) {
+    /// Where message number `index` of a session lies in the lane at `start`, and its stamp.
+    fn place(&self, start: At, session: u32, index: u64) -> (At, Stamp) {
         #[expect(clippy::cast_possible_truncation, reason = "passes wrap, slots are masked")]
         let (pass, ticket) =
             ((index >> self.slots.trailing_zeros()) as u32, index as u32 & (self.slots - 1));
         let stamp = Stamp { epoch: session.wrapping_add(pass), ticket };
-        (At { region, offset: SLOTS_START + ticket * self.stride() }, stamp)
-    }
-}
-
-impl Regions {
-    /// The region that `writer` writes: its ring and its credit for the lane the other way.
-    fn written_by(self, writer: Peer) -> Region {
-        #[expect(clippy::cast_possible_truncation, reason = "fewer peers than regions")]
-        Region(self.first.0 + writer.0 as u8)
+        (At { offset: start.offset + SLOTS_START + ticket * self.stride(), ..start }, stamp)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ids::Peer;
 /// Bytes of a pulse.
 pub const PULSE_LEN: usize = 32;
 
-/// Behind the credit, in the first cache line of the region.
+/// Behind the credit, in the first cache line of what a peer writes.
 const PULSE_START: u32 = 32;
 
 /// Distinguishes a pulse from the lane's messages among the works of [`LANE_WORK`].
@@ -38,8 +38,7 @@ impl Regions {
         to: Peer,
         bytes: &[u8; PULSE_LEN],
     ) -> Result<(), PostError> {
-        let at = At { region: self.written_by(fabric.me()), offset: PULSE_START };
-        let op = Op::Write { to: at, bytes };
+        let op = Op::Write { to: self.pulse_at(fabric.me()), bytes };
         let id = WorkId::new(LANE_WORK, PULSE_MARK | u64::from(to.0));
         fabric.post(to, Work { id, op, flags: CompletionFlags::QUIET })
     }
@@ -48,12 +47,19 @@ impl Regions {
     #[must_use]
     pub fn copy_pulse(self, fabric: &impl Fabric, from: Peer) -> [u8; PULSE_LEN] {
         let mut copy = [0; PULSE_LEN];
-        fabric.memory().copy_out(self.written_by(from), PULSE_START, &mut copy);
+        let at = self.pulse_at(from);
+        fabric.memory().copy_out(at.region, at.offset, &mut copy);
         copy
     }
 
     /// Stills the pulse of `from`, so that one of an earlier incarnation is not read as new.
     pub fn still_pulse(self, fabric: &impl Fabric, from: Peer) {
-        fabric.memory().copy_in(self.written_by(from), PULSE_START, &[0; PULSE_LEN]);
+        let at = self.pulse_at(from);
+        fabric.memory().copy_in(at.region, at.offset, &[0; PULSE_LEN]);
+    }
+
+    const fn pulse_at(self, writer: Peer) -> At {
+        let written = self.0.of(writer);
+        At { offset: written.offset + PULSE_START, ..written }
     }
 }

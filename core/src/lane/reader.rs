@@ -23,10 +23,10 @@ pub struct LaneMessage<'a> {
 pub struct LaneReader {
     config: Config,
     writer: Peer,
-    /// In me: the ring.
-    ring: Region,
-    /// In the writer: my credit.
-    credit: At,
+    /// In me: what the writer writes.
+    written: At,
+    /// In the writer: what I write, at the same offset; my credit comes first.
+    credit: Region,
     session: u32,
     taken: u64,
     credited: u64,
@@ -45,16 +45,16 @@ impl LaneReader {
         mine: Incarnation,
         (writer, theirs): (Peer, Incarnation),
     ) -> Self {
-        let ring = regions.written_by(writer);
+        let written = regions.0.of(writer);
         for index in 0..u64::from(config.slots) {
-            let (at, _) = config.place(ring, 0, index);
+            let (at, _) = config.place(written, 0, index);
             fabric.memory().store(at.region, at.offset + STAMP_OFFSET, 0);
         }
         Self {
             config,
             writer,
-            ring,
-            credit: At { region: regions.written_by(fabric.me()), offset: 0 },
+            written,
+            credit: regions.0.of(fabric.me()).region,
             session: session(theirs, mine),
             taken: 0,
             credited: 0,
@@ -72,7 +72,7 @@ impl LaneReader {
     /// Whether it looks as if a message had landed. Only [`Self::take`] decides.
     #[must_use]
     pub fn is_ready(&self, fabric: &impl Fabric) -> bool {
-        let (at, stamp) = self.config.place(self.ring, self.session, self.taken);
+        let (at, stamp) = self.config.place(self.written, self.session, self.taken);
         fabric.memory().load(at.region, at.offset + STAMP_OFFSET) == stamp.to_word()
     }
 
@@ -95,7 +95,7 @@ impl LaneReader {
     }
 
     fn copy_slot(&mut self, fabric: &impl Fabric) -> Option<Header> {
-        let (at, stamp) = self.config.place(self.ring, self.session, self.taken);
+        let (at, stamp) = self.config.place(self.written, self.session, self.taken);
         let capacity = usize::from(self.config.message_len);
         match slot::copy_out(fabric, at, stamp, capacity, &mut self.scratch) {
             Ok(header) if header.sender == self.writer.0 => return Some(header),
@@ -113,7 +113,8 @@ impl LaneReader {
         let ahead = u64::from(CREDIT_EARLY.is_planted());
         let credit = Credit { session: self.session, taken: self.taken + ahead };
         let bytes = credit.encode(|bytes| fabric.crc32c(bytes));
-        let op = Op::Write { to: self.credit, bytes: &bytes };
+        let to = At { region: self.credit, ..self.written };
+        let op = Op::Write { to, bytes: &bytes };
         let id = WorkId::new(LANE_WORK, u64::from(self.writer.0));
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
         let posted = fabric.post(self.writer, Work { id, op, flags });

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fabric::loopback::{Loopback, Net};
 use crate::fabric::{Completion, CompletionFlags, Fabric, Op, Work, WorkId};
+use crate::ids::Peer;
 use crate::time::Instant;
 
 const WORDS: usize = 256;
@@ -56,7 +57,7 @@ impl Pair<'_> {
 
     /// What a liar with the writer's rights puts at the beginning of slot 0.
     fn overwrite_slot(&mut self, bytes: &[u8]) {
-        let to = At { region: self.regions.written_by(Peer(0)), offset: SLOTS_START };
+        let (to, _) = config().place(self.regions.0.of(Peer(0)), 0, 0);
         let work =
             Work { id: WorkId(0), op: Op::Write { to, bytes }, flags: CompletionFlags::empty() };
         self.fabrics[0].post(Peer(1), work).unwrap();

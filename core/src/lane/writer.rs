@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::mutants::{FULL_IGNORED, REFUSAL_COUNTED};
 use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
-use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Region, Work, WorkId};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Work, WorkId};
 use crate::ids::{Incarnation, Peer};
 use crate::wire::slot::{HEADER_LEN, Header, seal};
 use crate::wire::{CELL_LEN, Credit};
@@ -38,9 +38,9 @@ pub struct LaneWriter {
     config: Config,
     me: Peer,
     reader: Peer,
-    /// In the reader: the ring.
-    ring: Region,
-    /// In me: the credit, written by the reader.
+    /// In the reader: what I write.
+    written: At,
+    /// In me: what the reader writes; its credit comes first.
     credit: At,
     session: u32,
     sent: u64,
@@ -58,10 +58,10 @@ impl LaneWriter {
         (reader, theirs): (Peer, Incarnation),
     ) -> Self {
         let me = fabric.me();
-        let ring = regions.written_by(me);
-        let credit = At { region: regions.written_by(reader), offset: 0 };
+        let written = regions.0.of(me);
+        let credit = regions.0.of(reader);
         let session = session(mine, theirs);
-        Self { config, me, reader, ring, credit, session, sent: 0, taken: 0 }
+        Self { config, me, reader, written, credit, session, sent: 0, taken: 0 }
     }
 
     /// Sends one message.
@@ -99,7 +99,7 @@ impl LaneWriter {
             return Err(SendError::Full);
         }
         let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
-        let (to, stamp) = self.config.place(self.ring, self.session, self.sent);
+        let (to, stamp) = self.config.place(self.written, self.session, self.sent);
         let end = HEADER_LEN + usize::from(MESSAGE_LEN_MAX);
         let Some((kind, len)) = make(fabric, &mut slot[HEADER_LEN..end]) else { return Ok(false) };
         let len = match u16::try_from(len) {

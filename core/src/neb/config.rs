@@ -198,11 +198,8 @@ impl Config {
     #[must_use]
     pub fn registered_len(&self) -> u64 {
         let mut layout = Layout::new(self.peers());
-        match self.add_regions(&mut layout) {
-            Ok(_) => layout.total_len(),
-            // More regions than a layout holds: no such memory exists.
-            Err(_) => 0,
-        }
+        // None where a layout cannot hold them: no such memory exists.
+        self.add_regions(&mut layout).map_or(0, |_| layout.total_len())
     }
 
     /// One write in this many reports its success; at least one per ring.

@@ -1,7 +1,7 @@
 //! The layout of the regions (N-9, traps T2 and T5).
 //!
 //! ```text
-//! bcast[q]  ring of W slots              remote writes by q alone
+//! bcast[q]  ring of W slots              remote writes by q alone, in its inbound region
 //! replay    n rings of W slots           remote reads by all, written by the member itself
 //! landing   votes, then progresses       no remote access
 //!           [origin][seq mod depth][replayer], one slot each: one place per read under way
@@ -14,8 +14,8 @@
 //! incarnation finds there the messages that were under way.
 
 use super::config::Config;
-use super::mutants::{FOREIGN_WRITER, SHARED_LANDING};
-use crate::fabric::{Access, At, Layout, LayoutError, Region, RegionSpec};
+use super::mutants::SHARED_LANDING;
+use crate::fabric::{Access, At, Inbound, Layout, LayoutError, Region, RegionSpec};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::wire::CELL_LEN;
 use crate::wire::broadcast::Stamp;
@@ -23,7 +23,7 @@ use crate::wire::broadcast::Stamp;
 /// The regions of the broadcast in the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Regions {
-    first: Region,
+    rings: Inbound,
     replay: Region,
     landing: Region,
     progress: Region,
@@ -62,26 +62,19 @@ pub(super) struct Map {
 }
 
 impl Config {
-    /// Adds the broadcast's regions to `layout`: one for each origin, and three.
+    /// Adds the broadcast's three regions and a ring from each origin to `layout`.
     ///
     /// # Errors
-    /// [`LayoutError::TooManyRegions`].
+    /// [`LayoutError`].
     pub fn add_regions(&self, layout: &mut Layout) -> Result<Regions, LayoutError> {
         // Checked by Config::new: no region reaches 4 GiB.
         let len = |bytes: u64| u32::try_from(bytes).map_err(|_| LayoutError::BadLength(u32::MAX));
         let all = PeerSet::first(usize::from(self.peers()));
-        let mut first = None;
-        for origin in 0..self.peers() {
-            let only = PeerSet::only(Peer(origin));
-            let peers = if FOREIGN_WRITER.is_planted() { all } else { only };
-            let access = Access::REMOTE_WRITE;
-            let region = layout.add(RegionSpec { len: len(self.ring_len())?, access, peers })?;
-            first = first.or(Some(region));
-        }
+        let rings = layout.add_inbound(len(self.ring_len())?)?;
         let mut add = |len, access, peers| layout.add(RegionSpec { len, access, peers });
         let shown = Access::REMOTE_READ;
         Ok(Regions {
-            first: first.ok_or(LayoutError::TooManyRegions)?,
+            rings,
             replay: add(len(self.replay_len())?, shown, all)?,
             landing: add(len(self.landing_len())?, Access::empty(), PeerSet::EMPTY)?,
             progress: add(self.progress_len(), shown, all)?,
@@ -107,9 +100,8 @@ impl Config {
     /// Where `origin` writes its message `seq`, at every member.
     #[must_use]
     pub const fn written_at(&self, regions: &Regions, origin: Peer, seq: u64) -> At {
-        #[expect(clippy::cast_possible_truncation, reason = "fewer peers than regions")]
-        let region = Region(regions.first.0 + origin.0 as u8);
-        At { region, offset: self.index(seq) * self.stride() }
+        let ring = regions.rings.of(origin);
+        At { offset: ring.offset + self.index(seq) * self.stride(), ..ring }
     }
 
     /// Where every member exposes its copy of message `seq` of `origin`.
@@ -251,11 +243,8 @@ mod tests {
     fn a_ring_is_writable_by_its_origin_alone() {
         let (map, layout) = map();
         for origin in (0..3).map(Peer) {
-            let region = map.bcast(origin, 1).region;
-            for who in (0..3).map(Peer) {
-                let may = layout.allows(region, who, Access::REMOTE_WRITE);
-                assert_eq!(may, who == origin);
-            }
+            let spec = layout.spec(map.bcast(origin, 1).region).unwrap();
+            assert_eq!((spec.access, spec.peers), (Access::REMOTE_WRITE, PeerSet::only(origin)));
         }
         for region in [map.regions.replay, map.regions.progress] {
             assert!(!layout.allows(region, Peer(0), Access::REMOTE_WRITE));

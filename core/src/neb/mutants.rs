@@ -60,7 +60,7 @@ pub const SKIP_CHECKSUM: Mutant = neb("T3-skip-checksum", "integrity");
 /// T4: a delivered message is delivered again after a removal.
 pub const DELIVER_AGAIN: Mutant = neb("T4-deliver-again", "integrity");
 /// T5: every member may write every ring.
-pub const FOREIGN_WRITER: Mutant = neb("T5-foreign-writer", "integrity");
+pub const FOREIGN_WRITER: Mutant = crate::fabric::FOREIGN_WRITER;
 /// N-5: a newer generation counts as empty.
 pub const NEWER_IS_NOTHING: Mutant = neb("N5-newer-is-nothing", "agreement");
 /// N-6: a conflict is forgotten when all members have answered.

@@ -5,7 +5,7 @@
 //!              read by all, or by none
 //!  landings:   │ leaf │ leaf │ … │ place of request 0 │ place of request 1 │ …
 //!              written by none, or by all: each what it was lent
-//!  lanes:      one region for each peer
+//!  lanes:      one from each peer
 //! ```
 //!
 //! A value that comes within its message lands in its request's own place, so that it never waits
@@ -218,10 +218,10 @@ impl RendezvousConfig {
         lane::Config::new(self.0.peers, self.0.lane_slots, message)
     }
 
-    /// Adds the regions to `layout`: one for each peer, and two.
+    /// Adds the two regions and the lanes to `layout`.
     ///
     /// # Errors
-    /// [`LayoutError::TooManyRegions`].
+    /// [`LayoutError`].
     pub fn add_regions(&self, layout: &mut Layout) -> Result<RendezvousRegions, LayoutError> {
         let sizes = &self.0;
         // Checked by RendezvousConfig::new.

@@ -1,5 +1,6 @@
 //! `[dirnet]`: who watches whom, how patiently, and who decides.
 
+use weft_core::checksum::fnv1a;
 use weft_core::dirnet::Timing;
 
 use super::Restart;
@@ -63,7 +64,7 @@ impl DirNet {
         let numbers = spans.map(|span| span.0).into_iter().chain(others);
         let reset = [self.reset.max as u64, self.reset.within_s];
         let numbers = numbers.chain([u64::from(t.losses), u64::from(self.min_alive(nodes))]);
-        super::digest(numbers.chain(reset).chain(parts))
+        fnv1a(numbers.chain(reset).chain(parts))
     }
 
     /// How many of `nodes` must hear each other for a verdict: `min_alive`, and of three or more a

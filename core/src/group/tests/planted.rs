@@ -1,13 +1,13 @@
 //! Scenarios that runs of correct members show rarely or never: of planted bugs, each a check that
 //! its guard makes hold, and of a removed epoch that speaks again.
 
-use super::super::config::digest;
 use super::super::mutants::{
     EARLIER_COUNTED, EPOCHS_IGNORED, JOINED_EARLY, NOT_FROZEN, OLD_CURSOR, PLEDGE_FORGOTTEN,
     STALE_WELCOME,
 };
 use super::returns::{come_back, members, remove, send};
 use super::*;
+use crate::checksum::fnv1a;
 use crate::lane::{LaneReader, LaneWriter};
 use crate::mutant::Mutant;
 use crate::wire::group::{
@@ -36,7 +36,7 @@ impl<'net> Scripted<'net> {
         let heard = LaneReader::new(&fabric, config.lanes().unwrap(), regions.lanes, mine, to);
         fabric.admit(to.0, to.1).unwrap();
         let agree = Agree {
-            list: digest([0, 0, 1, 2, 3].into_iter()),
+            list: fnv1a([0, 0, 1, 2, 3]),
             sizes: config.digest(),
             heard: true,
             ..Agree::default()
@@ -98,7 +98,7 @@ impl<'net> Scripted<'net> {
 
 fn epochs(counted: &[(u64, u32)]) -> u64 {
     let epoch_of = |epoch| u64::from(if EPOCHS_IGNORED.is_planted() { 0 } else { epoch });
-    digest(counted.iter().map(|(grank, epoch)| grank << 32 | epoch_of(*epoch)))
+    fnv1a(counted.iter().map(|(grank, epoch)| grank << 32 | epoch_of(*epoch)))
 }
 
 /// All in their first epochs.

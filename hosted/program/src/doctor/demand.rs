@@ -94,8 +94,8 @@ const PAIR_BYTES: u64 = weft_driver::Config::DEFAULT.depth as u64 * PAGE_BYTES;
 /// Standard streams, sockets, handles on time and processes, and clients.
 const FILES_BASE: u64 = 64;
 /// A supervisor keeps its own segments for each peer, those of each peer, sockets and handles: of
-/// 4 nodes one has up to 96 files open, of 12 nodes up to 280.
-const FILES_PER_NODE: u64 = 23;
+/// 4 nodes one has up to 87 files open, of 12 nodes up to 247.
+const FILES_PER_NODE: u64 = 20;
 /// The program, its threads' stacks, and what the allocator reserves for each thread: of 4 nodes a
 /// supervisor takes up to 760 MiB, of 12 nodes up to 1160 MiB.
 const ADDRESS_BASE: u64 = 584 << 20;
@@ -112,7 +112,7 @@ mod tests {
         let cluster = |nodes| Cluster::default_named(ClusterName::default(), nodes).expect("legal");
         let small = Demand::of(&cluster(4));
         let large = Demand::of(&cluster(32));
-        assert_eq!((small.open_files, large.open_files), (156, 800));
+        assert_eq!((small.open_files, large.open_files), (144, 704));
         assert!(small.address_bytes > (760 << 20) && large.address_bytes < 4 << 30);
         assert!(small.segment_bytes > 4 * 1024 * 256);
         assert!(large.segment_bytes > 8 * small.segment_bytes);
