@@ -148,8 +148,15 @@ mutants! {
     REMOVALS_OUTLIVE_BOOTS = "removals-outlive-boots", "X-14: a node that gives way admits";
     THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";
     THE_STARTING_FENCE = "the-starting-fence", "X-14: a component that is not ready refuses none";
+    ENDED_BOOTS_FENCE = "ended-boots-fence", "X-14: of two that fenced each other one ends";
+    LATE_REMOVALS_COUNT = "late-removals-count", "X-14: a removal ends with the boot that decided";
+    TERMS_ARE_CONFUSED = "terms-are-confused", "X-14: the decision of the later term stands";
+    ADMITTED_BEFORE_FENCED = "admitted-before-fenced", "X-14: the one before is fenced first";
+    STALE_STANDINGS_WIN = "stale-standings-win", "X-14: decisions merge in any order";
+    CONTRADICTED_FORGET_FENCES = "contradicted-forget-fences", "X-14: a fence ends one of the two";
     ISOLATED_PEERS_DECIDE = "isolated-peers-decide", "X-5: what they decided ends no boot";
     ISOLATED_NODES_WAIT = "isolated-nodes-wait", "X-11: an isolated node asks for its release";
+    LATE_ISOLATIONS_WAIT = "late-isolations-wait", "X-11: it asks those that it has met before";
     ORDERED_IS_ENTERED = "ordered-is-entered", "G-19: a removal outlives one that hangs early";
     CLONES_FORGET_ISOLATIONS = "clones-forget-isolations", "X-11: the supervisor remembers them";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";

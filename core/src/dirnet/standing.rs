@@ -151,7 +151,8 @@ impl Standing {
     /// The join of two standings. Removal ends all generations of a boot.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
-        let later = if self.order() < other.order() { other } else { self };
+        let is_later = self.order() < other.order() || super::STALE_STANDINGS_WIN.is_planted();
+        let later = if is_later { other } else { self };
         Self {
             isolated: self.isolated.max(other.isolated),
             released: self.released.max(other.released),

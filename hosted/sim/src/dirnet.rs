@@ -38,6 +38,7 @@
 //!
 //! What it does not do: bytes (frames and cells have tests of their own), and liars.
 
+mod admission;
 mod evidence;
 mod expected;
 mod explore;

@@ -1,6 +1,6 @@
 //! What supervisors say about incarnations, and what a supervisor orders.
 
-use crate::dirnet::{Level, Term};
+use crate::dirnet::{Level, TERMS_ARE_CONFUSED, Term};
 use crate::ids::{Incarnation, Peer, Rank};
 
 /// An incarnation of a node's component, as its supervisor announces it.
@@ -28,6 +28,9 @@ impl Fenced {
     /// decided, the higher rank. Of two different nodes exactly one therefore ends its incarnation.
     #[must_use]
     pub fn outranks(self, by: Peer, theirs: Self, peer: Peer) -> bool {
+        if TERMS_ARE_CONFUSED.is_planted() {
+            return (self.decided.is_some(), by) > (theirs.decided.is_some(), peer);
+        }
         (self.decided, by) > (theirs.decided, peer)
     }
 }

@@ -1,6 +1,7 @@
 //! The own node: the incarnation that runs, what ends its boot, and its isolation.
 
 use super::{Announcement, Fenced, Order, Supervision};
+use crate::dirnet::{CONTRADICTED_FORGET_FENCES, ENDED_BOOTS_FENCE, LATE_ISOLATIONS_WAIT};
 use crate::dirnet::{ComponentIncarnation, Level, Standing};
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};
 
@@ -17,11 +18,18 @@ pub(super) struct Own {
     pub(super) standing: Standing,
 }
 
+impl Own {
+    /// Whether a boot runs.
+    pub(super) const fn runs(&self) -> bool {
+        self.boot.is_some()
+    }
+}
+
 impl<const NODES: usize> Supervision<NODES> {
     /// The host has started a component. A new boot begins without the removals of the boot before,
-    /// as its component does: a node that gave way to peers that it had removed admits them.
+    /// as its component does, those included that were reported as it ended.
     pub fn handle_started(&mut self, started: Announcement) {
-        if self.own.boot.is_none() {
+        if !self.own.runs() {
             self.peers.iter_mut().for_each(super::Neighbour::forget_removals);
         }
         self.peers.iter_mut().for_each(|known| known.fenced = Incarnation(0));
@@ -134,6 +142,11 @@ impl<const NODES: usize> Supervision<NODES> {
         let released = self.own.standing.released();
         if boot <= released {
             self.orders.push(Order::Contradict(by, released));
+            // It has ignored what it was sent while it took this node for an isolated one.
+            let sent = self.peers.get(by.index()).and_then(|known| known.sent);
+            if let Some(fenced) = sent.filter(|_| !CONTRADICTED_FORGET_FENCES.is_planted()) {
+                self.orders.push(Order::Refuse(by, fenced));
+            }
         } else {
             self.stand(Standing::isolate(boot));
         }
@@ -182,9 +195,10 @@ impl<const NODES: usize> Supervision<NODES> {
         self.orders.push(Order::Keep(isolation));
         match (before, isolation) {
             (None, Some(since)) => {
-                self.own.boot = None;
+                self.end_boot();
                 self.report(self.me, since, Level::Isolated);
                 self.orders.push(Order::Halt);
+                self.ask_for_release(since);
             }
             (Some(_), None) => self.orders.push(Order::Resume),
             // The note alone changes: the isolation has a later number.
@@ -192,9 +206,31 @@ impl<const NODES: usize> Supervision<NODES> {
         }
     }
 
+    /// Asks all for the release that are met already: they may have forgotten the isolation, or may
+    /// never have known it.
+    fn ask_for_release(&mut self, since: Incarnation) {
+        let met = self.select(|known| known.is_met);
+        if !LATE_ISOLATIONS_WAIT.is_planted() {
+            met.iter().for_each(|peer| self.orders.push(Order::AskForRelease(peer, since)));
+        }
+    }
+
     fn reboot(&mut self) {
-        if self.own.boot.take().is_some() {
+        if self.end_boot() {
             self.orders.push(Order::Reboot);
         }
+    }
+
+    /// The boot ends, and with it what its component has fenced and removed, although that has yet
+    /// to be killed: a node that gives way to peers that it has removed admits them. Of two that
+    /// fenced each other both would end if this one refused the other meanwhile. Returns whether a
+    /// boot ran.
+    fn end_boot(&mut self) -> bool {
+        let has_run = self.own.boot.take().is_some();
+        if has_run && !ENDED_BOOTS_FENCE.is_planted() {
+            self.peers.iter_mut().for_each(super::Neighbour::forget_removals);
+            self.handle_ended();
+        }
+        has_run
     }
 }

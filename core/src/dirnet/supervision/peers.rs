@@ -4,11 +4,11 @@ use super::{
     Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, REMOVAL_GRACE, Supervision, Term,
 };
 use crate::dirnet::standing::Admission;
-use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::dirnet::{
-    ISOLATED_NODES_WAIT, OLD_REMOVALS_COUNT, REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON,
-    THE_DEAD_FENCE, THE_STARTING_FENCE,
+    ADMITTED_BEFORE_FENCED, ISOLATED_NODES_WAIT, LATE_REMOVALS_COUNT, OLD_REMOVALS_COUNT,
+    REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON, THE_DEAD_FENCE, THE_STARTING_FENCE,
 };
+use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::ids::{Incarnation, Peer, Rank};
 use crate::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 pub(super) struct Neighbour {
     pub(super) session: u64,
     /// Whether that session lasts.
-    is_met: bool,
+    pub(super) is_met: bool,
     pub(super) admitted: Option<Announcement>,
     /// Messages went to the admitted incarnation and back.
     pub(super) has_joined: bool,
@@ -154,7 +154,9 @@ impl<const NODES: usize> Supervision<NODES> {
         if released > Incarnation(0) && known.standing.isolation().is_none() {
             self.orders.push(Order::Release(peer, released));
         }
-        self.fence(peer);
+        if !ADMITTED_BEFORE_FENCED.is_planted() {
+            self.fence(peer);
+        }
         if let Some(since) = self.own_isolation().filter(|_| !ISOLATED_NODES_WAIT.is_planted()) {
             self.orders.push(Order::AskForRelease(peer, since));
         }
@@ -218,8 +220,15 @@ impl<const NODES: usize> Supervision<NODES> {
     /// By decision in `term` the boots of `peer` up to `boot` are over; the own component has
     /// fenced them. An incarnation that runs on for a second is sent that: there may be no
     /// means to reset it, and another manager by now, which does not know of the removal.
+    ///
+    /// What the last component of a boot has reported may arrive after the end of that boot. Its
+    /// removals have ended with it, and of two nodes that removed each other both would end if the
+    /// one that has given way sent its own.
     pub fn handle_removed(&mut self, now: Instant, peer: Peer, boot: Incarnation, term: Term) {
         self.begin();
+        if !self.own.runs() && !LATE_REMOVALS_COUNT.is_planted() {
+            return self.report(Rank(peer.0), boot, Level::Down);
+        }
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
         let removal = Standing::removed(ComponentIncarnation { boot, generation: 0 }, Level::Down);
         known.stand(removal, Some(term));

@@ -494,7 +494,9 @@ fn an_isolated_node_halts_saves_it_first_and_resumes_when_released() {
     let since = |boot| Some(Incarnation(boot));
     let isolate = |boot| move |it: &mut Pair| it.handle_isolated_by(PEER, Incarnation(boot));
     let report = Order::Report { node: Rank(0), boot: Incarnation(3), level: Level::Isolated };
-    assert_eq!(after(&mut supervision, isolate(3)), [Order::Keep(since(3)), report, Order::Halt]);
+    let asks = Order::AskForRelease(PEER, Incarnation(3));
+    let halts = [Order::Keep(since(3)), report, Order::Halt, asks];
+    assert_eq!(after(&mut supervision, isolate(3)), halts);
     assert_eq!(after(&mut supervision, isolate(3)), []);
     assert_eq!(after(&mut supervision, isolate(4)), [Order::Keep(since(4))]);
     assert_eq!(refused(&mut supervision, undecided(1)), [], "it ends already");
@@ -517,8 +519,79 @@ fn an_isolated_node_isolates_and_refuses_no_peer() {
     assert_eq!(alive(&mut supervision, 1, begun(8)), []);
     let mut supervision = running();
     after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
-    let known = [report(1, Level::Down), Order::Acknowledge(PEER, Incarnation(1))];
-    assert_eq!(removed(&mut supervision, 1, TERM), known, "its component has yet to end");
+    let late = removed(&mut supervision, 1, TERM);
+    assert_eq!(late, [report(1, Level::Down)], "its component has yet to end");
+}
+
+/// the peer may have forgotten the isolation since it was met.
+#[test]
+pub(in crate::dirnet) fn x11_a_node_that_learns_of_its_isolation_asks_those_that_it_has_met() {
+    let mut supervision = met();
+    let isolated = after(&mut supervision, |it| it.handle_isolated(Rank(0), Incarnation(1)));
+    assert_eq!(isolated.last(), Some(&Order::AskForRelease(PEER, Incarnation(1))));
+    let mut parted = met();
+    after(&mut parted, |it| it.handle_parted(PEER, 1));
+    let isolated = after(&mut parted, |it| it.handle_isolated(Rank(0), Incarnation(1)));
+    assert_eq!(isolated.last(), Some(&Order::Halt), "it asks when it meets it");
+}
+
+/// Each has fenced the other, and this one gives way: what its component had fenced no longer
+/// counts, although that has yet to end.
+#[test]
+pub(in crate::dirnet) fn x14_a_boot_that_is_over_refuses_no_peer() {
+    let mut supervision = running();
+    after(&mut supervision, |it| it.handle_parted(PEER, 1));
+    after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(refused(&mut supervision, undecided(1)), [Order::Reboot]);
+    assert_eq!(alive(&mut supervision, 2, first(1)), connect(first(1)));
+}
+
+#[test]
+pub(in crate::dirnet) fn x14_a_removal_that_is_reported_after_its_boot_has_ended_is_over() {
+    let mut supervision = running();
+    assert_eq!(refused(&mut supervision, decided(1, 9, 1)), [Order::Reboot]);
+    assert_eq!(removed(&mut supervision, 1, TERM), [report(1, Level::Down)]);
+    assert_eq!(supervision.poll_timeout(), None, "it has given way, and refuses none");
+    assert_eq!(supervision.standing(NODE), Standing::default());
+}
+
+#[test]
+pub(in crate::dirnet) fn x14_the_decision_of_the_later_term_stands() {
+    let mut supervision = running();
+    removed(&mut supervision, 1, TERM);
+    assert_eq!(refused(&mut supervision, decided(1, 3, 1)), [], "of an earlier term");
+    assert_eq!(refused(&mut supervision, decided(1, 5, 0)), [Order::Reboot]);
+}
+
+#[test]
+pub(in crate::dirnet) fn x14_a_session_that_begins_fences_what_the_last_one_admitted() {
+    let mut supervision = running();
+    let met = after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(met, [Order::Fence(PEER)]);
+    assert_eq!(alive(&mut supervision, 2, begun(2)), connect(begun(2)));
+}
+
+/// The peer ignores what an isolated node has fenced, and this node is none.
+#[test]
+pub(in crate::dirnet) fn x14_a_node_that_contradicts_its_isolation_repeats_what_it_has_fenced() {
+    let mut supervision = running();
+    after(&mut supervision, |it| it.handle_released_by(Incarnation(1)));
+    after(&mut supervision, |it| it.handle_parted(PEER, 1));
+    after(&mut supervision, |it| it.handle_met(PEER, 2));
+    assert_eq!(alive(&mut supervision, 2, first(1)), [Order::Refuse(PEER, undecided(1))]);
+    let contradicts = after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
+    let refuses = Order::Refuse(PEER, undecided(1));
+    assert_eq!(contradicts, [Order::Contradict(PEER, Incarnation(1)), refuses]);
+}
+
+/// In either order the later removal stands.
+#[test]
+pub(in crate::dirnet) fn x14_an_older_decision_changes_nothing() {
+    let mut supervision = running();
+    removed(&mut supervision, 2, TERM);
+    removed(&mut supervision, 1, TERM);
+    let standing = supervision.standing(NODE);
+    assert_eq!((standing.level, standing.incarnation.boot), (Level::Down, Incarnation(2)));
 }
 
 /// Both removed each other, and one of them was isolated besides: the other may be the last node

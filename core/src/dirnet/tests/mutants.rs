@@ -175,6 +175,13 @@ scenarios! {
         x5_what_an_isolated_peer_has_decided_ends_no_boot
         x11_an_isolated_node_asks_each_node_that_it_meets_for_its_release
         x11_a_component_learns_which_nodes_are_isolated
+        x11_a_node_that_learns_of_its_isolation_asks_those_that_it_has_met
+        x14_a_boot_that_is_over_refuses_no_peer
+        x14_a_removal_that_is_reported_after_its_boot_has_ended_is_over
+        x14_the_decision_of_the_later_term_stands
+        x14_a_session_that_begins_fences_what_the_last_one_admitted
+        x14_a_node_that_contradicts_its_isolation_repeats_what_it_has_fenced
+        x14_an_older_decision_changes_nothing
         g19_a_removal_by_decision_is_remembered_and_a_loss_is_not;
     isolation:
         x11_no_later_incarnation_ends_an_isolation

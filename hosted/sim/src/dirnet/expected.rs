@@ -1,10 +1,10 @@
 //! What a seed makes of each planted bug of the DIR net: the seed that shows it and the checker, or
-//! why none does. The explorer is not asked. Every bug has a scenario, too, in core
-//! (`ci/mutants dirnet`).
+//! why none does. The explorer is asked about those of admissions. Every bug has a scenario, too, in
+//! core (`ci/mutants dirnet`).
 //!
 //! A seed is a shortcut: where it no longer shows the bug, all from the first are tried.
 
-use crate::subject::Expected;
+use crate::subject::{Expected, Explorer};
 
 const CHECKED: &str = "a run begins with settings that have passed this check";
 const LOGS: &str = "no promise of a run is about what is logged";
@@ -29,6 +29,16 @@ const fn scripted(name: &'static str, why: &'static str) -> Expected {
     Expected::scripted(name, why)
 }
 
+/// The explorer finds it, too, by one of `checkers`.
+const fn and_found(expected: Expected, checkers: &'static [&'static str]) -> Expected {
+    Expected { explorer: Explorer::Finds(checkers), ..expected }
+}
+
+/// The explorer finds it, by one of `checkers`, and no seed does.
+const fn explored(name: &'static str, checkers: &'static [&'static str]) -> Expected {
+    Expected::explored(name, checkers, RARE)
+}
+
 /// One row for each, in the order of the guards.
 pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/suspicion-never-ends", 42, LIVENESS),
@@ -47,7 +57,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/successor-unseen", 29, LIVENESS),
     seen("dirnet/no-candidate-timer", 56, LIVENESS),
     seen("dirnet/rivals-are-ignored", 20, LIVENESS),
-    seen("dirnet/old-terms-are-heard", 1766, LIVENESS),
+    seen("dirnet/old-terms-are-heard", 4211, LIVENESS),
     seen("dirnet/reset-without-witness", 6, &["explanation"]),
     seen("dirnet/met-managers-are-followed", 37, &["budget"]),
     seen("dirnet/terms-are-kept-back", 1359, LIVENESS),
@@ -96,7 +106,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/reset-before-fences", 0, &["fence"]),
     scripted("dirnet/strangers-are-not-watched", RARE),
     seen("dirnet/losses-change-nothing", 0, &["detection"]),
-    seen("dirnet/overtaken-fences-go-on", 1118, &["budget", "detection"]),
+    seen("dirnet/overtaken-fences-go-on", 2369, &["budget", "detection"]),
     seen("dirnet/latecomers-fence-nothing", 6, &["fence"]),
     scripted("dirnet/past-members-fence", RARE),
     scripted("dirnet/clones-inherit-fences", RARE),
@@ -121,14 +131,14 @@ pub(crate) const EXPECTED: &[Expected] = &[
     seen("dirnet/heirs-inherit-fences", 101, &["fence"]),
     scripted("dirnet/first-answer-wins", LATER),
     seen("dirnet/outcasts-claim", 175, &["outcast"]),
-    seen("dirnet/the-isolated-are-awaited", 99, LIVENESS),
+    scripted("dirnet/the-isolated-are-awaited", RARE),
     seen("dirnet/removed-nodes-claim", 11, &["outcast"]),
     scripted("dirnet/terms-race", RARE),
     scripted("dirnet/refused-claims-stand", RARE),
     scripted("dirnet/rivals-stay-out", RARE),
     scripted("dirnet/far-rivals-stay-out", RARE),
     seen("dirnet/removed-hear-nothing", 196, LIVENESS),
-    scripted("dirnet/old-removals-count", RARE),
+    explored("dirnet/old-removals-count", &["progress"]),
     seen("dirnet/alone-it-removes", 6, &["explanation"]),
     scripted("dirnet/unheard-count-as-alive", RARE),
     scripted("dirnet/joiners-are-deaf", LATER),
@@ -152,8 +162,8 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/errors-are-repeated", TASKS),
     scripted("dirnet/no-local-health", LATER),
     scripted("dirnet/deaf-are-answered", LATER),
-    seen("dirnet/stale-releases-count", 14, &["isolation"]),
-    seen("dirnet/later-boots-are-free", 601, &["isolation"]),
+    and_found(seen("dirnet/stale-releases-count", 14, &["isolation"]), &["standing"]),
+    and_found(seen("dirnet/later-boots-are-free", 601, &["isolation"]), &["standing"]),
     scripted("dirnet/releases-bring-back-the-past", RARE),
     scripted("dirnet/isolation-is-hearsay", RARE),
     seen("dirnet/isolated-nodes-forget", 385, &["isolation"]),
@@ -162,13 +172,20 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/forgotten-boots-are-damage", RARE),
     scripted("dirnet/backups-keep-removals", RARE),
     scripted("dirnet/fenced-are-heard", RARE),
-    seen("dirnet/removed-run-on", 34, LIVENESS),
-    seen("dirnet/fenced-stay-out", 6, &["budget", "progress"]),
-    seen("dirnet/removals-outlive-boots", 37, LIVENESS),
-    scripted("dirnet/the-dead-fence", RARE),
+    and_found(seen("dirnet/removed-run-on", 34, LIVENESS), &["progress"]),
+    and_found(seen("dirnet/fenced-stay-out", 6, &["budget", "progress"]), &["progress"]),
+    and_found(seen("dirnet/removals-outlive-boots", 37, LIVENESS), &["progress"]),
+    explored("dirnet/the-dead-fence", &["both-ended"]),
     seen("dirnet/the-starting-fence", 987, &["admission"]),
+    explored("dirnet/ended-boots-fence", &["both-ended"]),
+    and_found(seen("dirnet/late-removals-count", 186, &["admission"]), &["admission"]),
+    and_found(seen("dirnet/terms-are-confused", 11, &["admission"]), &["admission"]),
+    and_found(seen("dirnet/admitted-before-fenced", 0, &["admission"]), &["admission"]),
+    and_found(seen("dirnet/stale-standings-win", 0, &["standing"]), &["standing"]),
+    explored("dirnet/contradicted-forget-fences", &["progress"]),
     scripted("dirnet/isolated-peers-decide", RARE),
     seen("dirnet/isolated-nodes-wait", 63, LIVENESS),
+    explored("dirnet/late-isolations-wait", &["standing"]),
     scripted("dirnet/ordered-is-entered", RARE),
     seen("dirnet/clones-forget-isolations", 14, LIVENESS),
     scripted("dirnet/restarts-without-limit", REVIVED),

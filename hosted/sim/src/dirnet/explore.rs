@@ -30,6 +30,7 @@
 //! fenced it; members that show one number show one view, the numbers of a member rise, and it has
 //! fenced what its view does not contain.
 
+mod admission;
 mod world;
 
 use std::collections::HashSet;
@@ -112,6 +113,10 @@ pub(crate) fn left_out() -> Vec<Unexplored> {
             "n = 3, 3 deadlines, 1 crash, 1 component ended",
             "one deadline, three among two nodes, and the swarm",
         ),
+        (
+            "admission, n = 3, 1 isolation, 1 release",
+            "the isolation alone, both among two nodes, and the swarm",
+        ),
     ];
     let why = |instead: &str| format!("too many states for every run; in its place: {instead}");
     left_out.map(|(name, instead)| Unexplored { name: name.to_owned(), why: why(instead) }).into()
@@ -173,6 +178,18 @@ impl Begin {
     }
 }
 
+/// A state of a walk.
+trait State: Clone + Hash {
+    /// An event that leads to the next state.
+    type Move: fmt::Display;
+
+    /// Every event that may happen next, and the state that it leads to.
+    fn successors(&self) -> Vec<(Self::Move, Self)>;
+
+    /// Checks the invariants on the step from here to `next`, and records there what it adds.
+    fn check(&self, next: &mut Self) -> Result<(), Violation>;
+}
+
 /// How many states there are between two progress reports.
 const TELL_EVERY: u64 = 1024;
 
@@ -227,34 +244,52 @@ impl fmt::Display for Move {
     }
 }
 
-/// Explores [`CLUSTERS`], by name, within `bounds`: at most that many crashes, faults of lanes and
-/// resets, and `waits` additional deadlines. A component runs when it is called and takes no steps
-/// of its own; for bounds that require steps there is nothing to explore. `on_states` is called
-/// from time to time with the number of new states.
+/// Explores [`CLUSTERS`] and the admissions of small clusters, by name, within `bounds`: at most
+/// that many crashes, faults of lanes and resets, and `waits` additional deadlines. A component
+/// runs when it is called and takes no steps of its own; for bounds that require steps there is
+/// nothing to explore. `on_states` is called from time to time with the number of new states.
 pub(crate) fn explore(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
-    explore_all(&CLUSTERS, bounds, on_states)
+    if !is_within(&CLUSTERS, bounds) {
+        return Findings::new();
+    }
+    let mut findings = explore_all(admission::clusters(bounds), bounds, on_states);
+    if findings.iter().all(|(_, found)| found.violation.is_none()) {
+        findings.extend(explore_all(clusters(&CLUSTERS, bounds), bounds, on_states));
+    }
+    findings
 }
 
 /// Explores [`SCRIPTED`] in the same way.
 pub(crate) fn explore_scripts(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -> Findings {
-    explore_all(&SCRIPTED, bounds, on_states)
+    if !is_within(&SCRIPTED, bounds) {
+        return Findings::new();
+    }
+    explore_all(clusters(&SCRIPTED, bounds), bounds, on_states)
 }
 
-fn explore_all(
-    clusters: &[(Begin, Budget)],
+/// Whether any of the clusters has what `bounds` ask for.
+fn is_within(clusters: &[(Begin, Budget)], bounds: &Bounds) -> bool {
+    let most = clusters.iter().map(|(_, budget)| budget.starts).max();
+    bounds.starts <= most && bounds.steps.is_none()
+}
+
+/// The clusters within `bounds`, by name.
+fn clusters(all: &[(Begin, Budget)], bounds: &Bounds) -> impl Iterator<Item = (String, World)> {
+    let all = all.iter().map(|(begin, budget)| (*begin, budget.within(bounds)));
+    all.map(|(begin, budget)| (name(begin, budget), begin.world(budget)))
+}
+
+/// Explores one after the other, until a promise is broken.
+fn explore_all<S: State>(
+    clusters: impl Iterator<Item = (String, S)>,
     bounds: &Bounds,
     on_states: &(dyn Fn(u64) + Sync),
 ) -> Findings {
     let mut findings = Findings::new();
-    let most = clusters.iter().map(|(_, budget)| budget.starts).max();
-    if bounds.starts > most || bounds.steps.is_some() {
-        return findings;
-    }
-    for (begin, budget) in clusters.iter().copied() {
-        let budget = budget.within(bounds);
-        let found = walk((begin, budget), bounds.states_max, on_states);
+    for (name, first) in clusters {
+        let found = walk(first, bounds.states_max, on_states);
         let broken = found.violation.is_some();
-        findings.push((name(begin, budget), found));
+        findings.push((name, found));
         if broken {
             break;
         }
@@ -264,11 +299,6 @@ fn explore_all(
 
 /// The name of a cluster: its initial state and all events that may happen.
 fn name(begin: Begin, budget: Budget) -> String {
-    let counted = |number, one: &str, many: &str| match number {
-        0 => String::new(),
-        1 => format!(", 1 {one}"),
-        _ => format!(", {number} {many}"),
-    };
     let mut name = match begin {
         Begin::Settled(count) => format!("n = {count}"),
         Begin::Bereft(count) => format!("n = {count}, the manager dead"),
@@ -291,12 +321,20 @@ fn name(begin: Begin, budget: Budget) -> String {
     name
 }
 
+/// So many events of one kind, for a name.
+fn counted(number: u32, one: &str, many: &str) -> String {
+    match number {
+        0 => String::new(),
+        1 => format!(", 1 {one}"),
+        _ => format!(", {number} {many}"),
+    }
+}
+
 /// Explores one cluster.
-fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u64)) -> Found {
-    let first = begin.world(budget);
+fn walk<S: State>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Found {
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
     seen.insert(fingerprint(&first));
-    let mut open: Vec<(World, Path<Move>)> = vec![(first, Path::default())];
+    let mut open: Vec<(S, Path<S::Move>)> = vec![(first, Path::default())];
     let (mut reported, mut violation) = (0, None);
     while let Some((world, path)) = open.pop() {
         let next = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| world.successors())));
@@ -328,9 +366,9 @@ fn walk((begin, budget): (Begin, Budget), states_max: u64, on_states: &dyn Fn(u6
     Found { states: seen.len() as u64, finished: true, violation: None }
 }
 
-fn fingerprint(world: &World) -> u64 {
+fn fingerprint(state: &impl State) -> u64 {
     let mut hasher = Folded::default();
-    world.hash(&mut hasher);
+    state.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -359,7 +397,7 @@ mod tests {
             (Begin::Rivals, 1),
             (Begin::Bereft(3), 2),
         ] {
-            let found = walk((begin, budget(deadlines)), BOUNDS.states_max, &|_| {});
+            let found = walk(begin.world(budget(deadlines)), BOUNDS.states_max, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {begin:?}", found.states);
         }
@@ -369,7 +407,7 @@ mod tests {
     #[test]
     fn rl3_no_interleaving_answers_an_error_twice_or_never() {
         for (begin, budget) in SCRIPTED.into_iter().filter(|(_, budget)| budget.crashes == 0) {
-            let found = walk((begin, budget.within(&BOUNDS)), BOUNDS.states_max, &|_| {});
+            let found = walk(begin.world(budget.within(&BOUNDS)), BOUNDS.states_max, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None));
             assert!(found.states > 300, "{} states of {begin:?}", found.states);
         }
@@ -505,7 +543,7 @@ mod tests {
 
     #[test]
     fn it_gives_up_at_its_limit() {
-        let found = walk((Begin::Settled(3), budget(2)), 100, &|_| {});
+        let found = walk(World::settled(3, budget(2)), 100, &|_| {});
         assert!(!found.finished && found.states > 100 && found.violation.is_none());
     }
 

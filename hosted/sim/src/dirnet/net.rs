@@ -25,6 +25,7 @@ use weft_core::dirnet::{
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
+use super::admission::{Between, Down, Up};
 use super::ledger::Ledger;
 use super::strike::{self, Strike};
 use crate::draws::{Draws, Purpose};
@@ -34,7 +35,7 @@ use crate::trace::Trace;
 use launcher::Report;
 use saved::Saved;
 pub use setting::Setting;
-use supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
+use supervisors::{ComponentProcess, SupervisorProcess};
 
 /// The most ends and clones of a component, and resets of a node, within a while.
 pub(super) const ENDS_MAX: u16 = 5;
@@ -99,6 +100,7 @@ enum Flight {
     Down {
         at: u16,
         number: u64,
+        sent: u64,
         message: Down,
     },
     Wake {
@@ -385,7 +387,9 @@ impl Net {
                 self.land_between((from, to), (run, session), message);
             }
             Flight::Up { at, number, message } => self.land_up(at, number, message),
-            Flight::Down { at, number, message } => self.land_down(at, number, message),
+            Flight::Down { at, number, sent, message } => {
+                self.land_down(at, number, (sent, message));
+            }
             Flight::Wake { at, run } => self.land_wake(at, run),
             Flight::Ready { at, number } => self.land_ready(at, number),
             Flight::Report { from, run, report } => self.land_report(from, run, report),
@@ -468,7 +472,7 @@ impl Net {
 impl Node {
     /// Whether its component has connected this boot of `peer`.
     fn connects(&self, peer: u16, boot: Incarnation) -> bool {
-        let connected = self.process.as_ref().and_then(|it| it.connected.get(&peer));
+        let connected = self.process.as_ref().and_then(|it| it.connections.connected(peer));
         connected.is_some_and(|it| it.boot == boot)
     }
 

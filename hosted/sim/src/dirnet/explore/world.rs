@@ -15,7 +15,7 @@ use weft_core::time::{Duration, Instant};
 
 pub(super) use self::scripts::ScriptBudget;
 use self::scripts::Scripts;
-use super::{Budget, Lane, Move, Violation};
+use super::{Budget, Lane, Move, State, Violation};
 use crate::dirnet::strike::MS;
 use crate::explore::shared::Shared;
 
@@ -459,8 +459,44 @@ impl World {
         self.lanes.values().map(VecDeque::len).sum()
     }
 
-    /// Every event that may happen next, and the state that it leads to.
-    pub(super) fn successors(&self) -> Vec<(Move, Self)> {
+    /// The deadlines that may come next, and the states that they lead to.
+    pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
+        let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
+        nodes.filter_map(|node| {
+            let mut expired = self.clone();
+            expired.left.deadlines -= 1;
+            expired.expire(node).then_some((Move::Expire(node), expired))
+        })
+    }
+
+    /// The handovers that a manager may be ordered next, and the states that they lead to.
+    fn handovers(&self) -> impl Iterator<Item = (Move, Self)> {
+        let manages = |node: &Rank| {
+            let it = self.nodes[usize::from(node.0)].as_ref();
+            self.left.handovers > 0 && it.is_some_and(|it| it.role() == Role::Manager)
+        };
+        let managers = self.ranks().filter(manages);
+        let pairs = managers.flat_map(|node| self.ranks().map(move |to| (node, to)));
+        pairs.filter_map(|(node, to)| {
+            let mut ordered = self.clone();
+            ordered.node(node)?.hand_over(Instant(0), to).ok()?;
+            ordered.collect(node);
+            ordered.left.handovers -= 1;
+            Some((Move::HandOver(node, to), ordered))
+        })
+    }
+
+    /// The number of terms that had a manager so far.
+    #[cfg(test)]
+    pub(super) fn reigns(&self) -> usize {
+        self.reigns.len()
+    }
+}
+
+impl State for World {
+    type Move = Move;
+
+    fn successors(&self) -> Vec<(Move, Self)> {
         let mut next = Vec::new();
         for (lane, waiting) in &self.lanes {
             let (lane, first) = (*lane, waiting[0]);
@@ -515,41 +551,7 @@ impl World {
         next
     }
 
-    /// The deadlines that may come next, and the states that they lead to.
-    pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
-        let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
-        nodes.filter_map(|node| {
-            let mut expired = self.clone();
-            expired.left.deadlines -= 1;
-            expired.expire(node).then_some((Move::Expire(node), expired))
-        })
-    }
-
-    /// The handovers that a manager may be ordered next, and the states that they lead to.
-    fn handovers(&self) -> impl Iterator<Item = (Move, Self)> {
-        let manages = |node: &Rank| {
-            let it = self.nodes[usize::from(node.0)].as_ref();
-            self.left.handovers > 0 && it.is_some_and(|it| it.role() == Role::Manager)
-        };
-        let managers = self.ranks().filter(manages);
-        let pairs = managers.flat_map(|node| self.ranks().map(move |to| (node, to)));
-        pairs.filter_map(|(node, to)| {
-            let mut ordered = self.clone();
-            ordered.node(node)?.hand_over(Instant(0), to).ok()?;
-            ordered.collect(node);
-            ordered.left.handovers -= 1;
-            Some((Move::HandOver(node, to), ordered))
-        })
-    }
-
-    /// The number of terms that had a manager so far.
-    #[cfg(test)]
-    pub(super) fn reigns(&self) -> usize {
-        self.reigns.len()
-    }
-
-    /// Checks the invariants on the step from here to `next`, and records the terms that it adds.
-    pub(super) fn check(&self, next: &mut Self) -> Result<(), Violation> {
+    fn check(&self, next: &mut Self) -> Result<(), Violation> {
         if let Some(broken) = next.scripts.as_ref().and_then(|it| it.broken()) {
             return Err(broken);
         }

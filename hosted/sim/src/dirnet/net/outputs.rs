@@ -4,8 +4,8 @@ use weft_core::dirnet::{Members, News, Output, Seat};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
-use super::supervisors::Up;
 use super::{Flight, Net};
+use crate::dirnet::admission::Up;
 
 impl Net {
     pub(super) fn land_frame(&mut self, flight: Flight) {

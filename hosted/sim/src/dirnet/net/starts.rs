@@ -7,8 +7,6 @@
 //!                                                          └─ Ready, Ended, behind all it has sent
 //! ```
 
-use std::collections::BTreeMap;
-
 use weft_core::dirnet::{
     Announcement, Component, ComponentIncarnation, End, Greeted, ImAliveTask, Post, Progress,
     RestartLimit, Standing, Starts, Step, Supervision,
@@ -17,8 +15,9 @@ use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
 use super::launcher::Report;
-use super::supervisors::{Between, ComponentProcess, Down, SupervisorProcess, Up};
+use super::supervisors::{ComponentProcess, SupervisorProcess};
 use super::{ENDS_MAX, Flight, Net, Node};
+use crate::dirnet::admission::{Between, Connections, Down, Up};
 use crate::dirnet::strike::MS;
 
 /// The window of the limit of ends and of clones, in units.
@@ -161,9 +160,7 @@ impl Net {
             hangs_since: None,
             ready_at: None,
             has_entered: false,
-            connected: BTreeMap::new(),
-            removals: BTreeMap::new(),
-            acknowledged: BTreeMap::new(),
+            connections: Connections::default(),
             removed: supervisor.decider.removed(),
             standings: [Standing::default(); 8],
         });
@@ -172,9 +169,7 @@ impl Net {
         let is_first = supervisor.last.replace(own.boot) != Some(own.boot);
         supervisor.decider.handle_started(own);
         supervisor.starts.handle_started(clock, flag);
-        if is_first {
-            self.forget_removals(node);
-        }
+        self.check_standings(node, is_first);
         self.post_at(now + wait, Flight::Ready { at: node, number });
         self.keep_deadline(node);
     }
@@ -277,6 +272,7 @@ impl Net {
         (it.task, it.died) = (None, now);
         if let Some(supervisor) = &mut it.supervisor {
             supervisor.has_begun = false;
+            supervisor.heard.handle_over();
             input(&mut supervisor.starts);
             self.take_steps(node);
         }

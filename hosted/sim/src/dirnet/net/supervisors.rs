@@ -13,53 +13,14 @@
 
 use std::collections::BTreeMap;
 
-use weft_core::dirnet::{
-    Announcement, End, Fenced, Level, Order, Standing, Starts, Supervision, Term,
-};
+use weft_core::dirnet::{Announcement, Level, Order, Standing, Starts, Supervision};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::launcher::Report;
 use super::{Flight, Net};
+use crate::dirnet::admission::{Between, Connections, Down, Heard, Up, Way};
 use crate::dirnet::strike::MS;
-
-/// From one supervisor to another.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Between {
-    Met,
-    Alive(Announcement),
-    Dead(Incarnation),
-    Fenced(Fenced),
-    Isolated(Incarnation),
-    Released(Incarnation),
-    Free(Incarnation),
-    AskForRelease(Incarnation),
-    Parted,
-}
-
-/// From a component to its supervisor.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Up {
-    Ready(Announcement),
-    Ended(End),
-    Removed(u16, Incarnation, Term),
-    Isolated(Rank, Incarnation),
-    Released(Rank, Incarnation),
-    Reset(Rank, Incarnation),
-    Excluded,
-}
-
-/// From a supervisor to its component.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Down {
-    Connect(u16, Announcement),
-    Fence(u16),
-    Acknowledged(Rank, Incarnation),
-    Parted(Rank),
-    Isolated(Rank, Incarnation),
-    Released(Rank, Incarnation),
-    Enter,
-}
 
 /// The process of one supervisor.
 pub(super) struct SupervisorProcess {
@@ -80,11 +41,7 @@ pub(super) struct SupervisorProcess {
     pub(super) child: Option<u64>,
     /// The component that is announced.
     pub(super) announced: Option<Announcement>,
-    /// By definition: the boots of which a removal was acknowledged, the last isolations and the
-    /// last releases that were received.
-    pub(super) acknowledged: BTreeMap<u16, Incarnation>,
-    pub(super) isolated: BTreeMap<u16, Incarnation>,
-    pub(super) released: BTreeMap<u16, Incarnation>,
+    pub(super) heard: Heard,
     pub(super) standings: [Standing; 8],
 }
 
@@ -98,12 +55,7 @@ pub(super) struct ComponentProcess {
     pub(super) hangs_since: Option<u64>,
     pub(super) ready_at: Option<u64>,
     pub(super) has_entered: bool,
-    /// The boot of each peer that it has connected.
-    pub(super) connected: BTreeMap<u16, Announcement>,
-    /// The boots that it has fenced by decision.
-    pub(super) removals: BTreeMap<u16, Incarnation>,
-    /// Those of them that its supervisor has acknowledged.
-    pub(super) acknowledged: BTreeMap<u16, Incarnation>,
+    pub(super) connections: Connections,
     /// The boot of its node that its supervisor knew as removed when it started.
     pub(super) removed: Incarnation,
     pub(super) standings: [Standing; 8],
@@ -130,9 +82,7 @@ impl Net {
             sessions: BTreeMap::new(),
             child: None,
             announced: None,
-            acknowledged: BTreeMap::new(),
-            isolated: BTreeMap::new(),
-            released: BTreeMap::new(),
+            heard: Heard::default(),
             standings: [Standing::default(); 8],
         });
         if let Some(since) = note {
@@ -201,7 +151,8 @@ impl Net {
     pub(super) fn down(&mut self, at: u16, message: Down) {
         let Some(number) = self.node(at).process.as_ref().map(|it| it.number) else { return };
         // Not the way of `up`: neither end waits for the other.
-        self.post_late(at + 100, at, Flight::Down { at, number, message });
+        let sent = self.now;
+        self.post_late(at + 100, at, Flight::Down { at, number, sent, message });
     }
 
     /// Delivers after everything that was sent on this way before.
@@ -223,23 +174,15 @@ impl Net {
         if supervisor.run != run {
             return;
         }
-        if let Between::Free(boot) = message {
-            let released = supervisor.released.entry(from).or_default();
-            *released = boot.max(*released);
-        }
-        let peer = Peer(from);
+        supervisor.heard.handle_between(from, message);
+        let (has_begun, may_end) =
+            (supervisor.has_begun, supervisor.heard.may_end(to, from, message));
         self.note(|| format!("{to}'s supervisor hears of {from}: {message:?}"));
-        self.decide(to, |it| match message {
-            Between::Met => it.handle_met(peer, session),
-            Between::Alive(announced) => it.handle_alive(peer, session, announced),
-            Between::Dead(incarnation) => it.handle_dead(peer, session, incarnation),
-            Between::Fenced(fenced) => it.handle_refused(peer, fenced),
-            Between::Isolated(boot) => it.handle_isolated_by(peer, boot),
-            Between::Released(boot) => it.handle_released_by(boot),
-            Between::Free(boot) => it.handle_free(peer, boot),
-            Between::AskForRelease(boot) => it.handle_asked_for_release(peer, boot),
-            Between::Parted => it.handle_parted(peer, session),
-        });
+        self.decide(to, |it| message.arrive(it, Peer(from), session));
+        let it = self.node(to).supervisor.as_ref().filter(|it| it.run == run && !it.has_begun);
+        if has_begun && it.is_some() {
+            may_end.unwrap_or_else(|what| self.ledger.broken("admission", what));
+        }
     }
 
     pub(super) fn land_up(&mut self, at: u16, number: u64, message: Up) {
@@ -250,23 +193,14 @@ impl Net {
         self.note(|| format!("{at}'s supervisor hears of its component: {message:?}"));
         let now = self.supervisor_clock();
         let Some(supervisor) = &mut self.node(at).supervisor else { return };
-        let (list, node, boot) = match message {
-            Up::Isolated(node, boot) => (&mut supervisor.isolated, node, boot),
-            Up::Released(node, boot) => (&mut supervisor.released, node, boot),
-            _ => (&mut supervisor.isolated, Rank(at), Incarnation(0)),
-        };
-        let last = list.entry(node.0).or_default();
-        *last = boot.max(*last);
+        supervisor.heard.handle_up(message);
         match message {
             Up::Ready(own) => self.handle_ready(at, own),
             Up::Ended(end) => self.reap(at, end),
-            Up::Removed(node, boot, term) => {
-                self.decide(at, |it| it.handle_removed(now, Peer(node), boot, term));
-            }
-            Up::Isolated(node, boot) => self.decide(at, |it| it.handle_isolated(node, boot)),
-            Up::Released(node, boot) => self.decide(at, |it| it.handle_released(node, boot)),
             Up::Reset(node, boot) => self.order_reset(at, node, boot),
-            Up::Excluded => self.decide(at, Supervision::handle_over),
+            Up::Removed(..) | Up::Isolated(..) | Up::Released(..) | Up::Excluded => {
+                self.decide(at, |it| message.arrive(it, now));
+            }
         }
     }
 
@@ -280,9 +214,8 @@ impl Net {
     /// Hands an input to the supervisor of `node`, and carries out what follows.
     pub(super) fn decide(&mut self, node: u16, input: impl FnOnce(&mut Supervision<8>)) {
         let Some(supervisor) = &mut self.node(node).supervisor else { return };
-        let run = supervisor.run;
+        let (run, had_begun) = (supervisor.run, supervisor.has_begun);
         input(&mut supervisor.decider);
-        self.check_standings(node);
         let mut has_fenced = false;
         loop {
             let it = self.node(node).supervisor.as_mut().filter(|it| it.run == run);
@@ -293,6 +226,8 @@ impl Net {
             has_fenced |= matches!(order, Order::Fence(_));
             self.obey(node, order);
         }
+        let has_begun = self.node(node).supervisor.as_ref().is_some_and(|it| it.has_begun);
+        self.check_standings(node, had_begun && !has_begun);
         self.keep_deadline(node);
         // Not between two orders: what the task does then is an input to the supervisor.
         if has_fenced {
@@ -342,47 +277,31 @@ impl Net {
 
     fn obey(&mut self, node: u16, order: Order) {
         self.note(|| format!("{node}'s supervisor orders {order:?}"));
-        match order {
-            Order::Connect(Peer(peer), announced) => {
-                self.check_admission(node, peer, announced);
-                self.down(node, Down::Connect(peer, announced));
-            }
-            Order::Fence(Peer(peer)) => self.down(node, Down::Fence(peer)),
-            Order::Acknowledge(Peer(peer), boot) => {
-                if let Some(supervisor) = &mut self.node(node).supervisor {
-                    let last = supervisor.acknowledged.entry(peer).or_default();
-                    *last = boot.max(*last);
+        if let Some(supervisor) = &mut self.node(node).supervisor {
+            let checked = supervisor.heard.handle_order(node, order);
+            checked.unwrap_or_else(|what| self.ledger.broken("admission", what));
+        }
+        match Way::from(order) {
+            Way::Component(message) => self.down(node, message),
+            Way::Peer(peer, message) => {
+                if let Between::Fenced(fenced) = message {
+                    self.check_refusal(node, peer, fenced);
                 }
-                self.down(node, Down::Acknowledged(Rank(peer), boot));
+                self.between(node, peer, message);
             }
-            Order::Parted(Peer(peer)) => self.down(node, Down::Parted(Rank(peer))),
-            Order::LearnIsolation(of, boot) => self.down(node, Down::Isolated(of, boot)),
-            Order::LearnRelease(of, boot) => self.down(node, Down::Released(of, boot)),
-            Order::Refuse(Peer(peer), fenced) => {
-                self.check_refusal(node, peer, fenced);
-                self.between(node, peer, Between::Fenced(fenced));
-            }
-            Order::Isolate(Peer(peer), boot) => self.between(node, peer, Between::Isolated(boot)),
-            Order::Release(Peer(peer), boot) => self.between(node, peer, Between::Released(boot)),
-            Order::Contradict(Peer(peer), boot) => self.between(node, peer, Between::Free(boot)),
-            Order::AskForRelease(Peer(peer), boot) => {
-                self.between(node, peer, Between::AskForRelease(boot));
-            }
-            Order::Report { level: Level::Up, .. } => {}
-            Order::Report { node: of, boot, level: Level::Down } => {
-                self.report(node, Report::Removed(of, boot));
-            }
-            Order::Report { node: of, boot, level: Level::Isolated } => {
+            Way::Report(_, _, Level::Up) => {}
+            Way::Report(of, boot, Level::Down) => self.report(node, Report::Removed(of, boot)),
+            Way::Report(of, boot, Level::Isolated) => {
                 self.report(node, Report::Isolated(of, boot));
             }
-            Order::Report { node: of, boot, level: Level::Released } => {
+            Way::Report(of, boot, Level::Released) => {
                 self.report(node, Report::Released(of, boot));
             }
-            Order::Reset(of, boot) => self.order_reset(node, of, boot),
-            Order::Keep(isolation) => self.node(node).isolation_note = isolation,
-            Order::Halt => self.end_boot(node, Starts::handle_halt),
-            Order::Resume => self.end_boot(node, Starts::handle_resume),
-            Order::Reboot => {
+            Way::Reset(of, boot) => self.order_reset(node, of, boot),
+            Way::Keep(isolation) => self.node(node).isolation_note = isolation,
+            Way::Halt => self.end_boot(node, Starts::handle_halt),
+            Way::Resume => self.end_boot(node, Starts::handle_resume),
+            Way::Reboot => {
                 let it = self.node(node);
                 let removed = it.supervisor.as_ref().map(|it| it.decider.removed().0);
                 if removed == Some(it.boot) {
@@ -393,37 +312,32 @@ impl Net {
         }
     }
 
-    pub(super) fn land_down(&mut self, at: u16, number: u64, message: Down) {
+    pub(super) fn land_down(&mut self, at: u16, number: u64, (sent, message): (u64, Down)) {
         let now = Instant(self.now);
         let it = self.node(at);
         let Some(process) = it.process.as_mut().filter(|it| it.number == number) else { return };
         match message {
-            // A component that is not ready has connected no peer, and is sent all that run.
-            Down::Connect(..) | Down::Fence(_) if process.ready_at.is_none() => return,
-            _ if process.hangs_since.is_some() => return,
-            Down::Connect(peer, announced) => {
-                let ends = |boots: &BTreeMap<u16, Incarnation>| {
-                    boots.get(&peer).is_some_and(|boot| announced.boot <= *boot)
-                };
-                if ends(&process.acknowledged) {
-                    let boot = announced.boot;
-                    let what = format!("{at} admits boot {boot} of {peer} after its FENCED");
-                    return self.ledger.broken("admission", what);
-                }
-                // Decided before the removal was known to the supervisor.
-                if !ends(&process.removals) {
-                    process.connected.insert(peer, announced);
-                    self.greet(at, peer);
-                }
+            // A component that is not ready has connected no peer, and is sent all that run once it
+            // is: what was ordered before has no receiver.
+            Down::Connect(..) | Down::Fence(_)
+                if process.ready_at.is_none_or(|ready| sent < ready) =>
+            {
                 return;
             }
+            _ if process.hangs_since.is_some() => return,
+            Down::Connect(peer, announced) => {
+                return match process.connections.connect(at, peer, announced) {
+                    Ok(true) => self.greet(at, peer),
+                    Ok(false) => {}
+                    Err(what) => self.ledger.broken("admission", what),
+                };
+            }
             Down::Fence(peer) => {
-                process.connected.remove(&peer);
+                process.connections.fence(peer);
                 it.component.iter_mut().for_each(|it| it.handle_gone(now, Rank(peer)));
             }
             Down::Acknowledged(node, boot) => {
-                let last = process.acknowledged.entry(node.0).or_default();
-                *last = boot.max(*last);
+                process.connections.acknowledge(node.0, boot);
                 it.component.iter_mut().for_each(|it| it.handle_fenced(now, node, boot));
             }
             Down::Parted(node) => {
@@ -459,6 +373,6 @@ impl Net {
     pub(super) fn are_connected(&self, at: u16, peer: u16) -> bool {
         let [own, other] = [at, peer].map(|it| self.nodes[usize::from(it)].process.as_ref());
         let (Some(own), Some(other)) = (own, other) else { return false };
-        own.connected.get(&peer) == Some(&other.own)
+        own.connections.connected(peer) == Some(other.own)
     }
 }
