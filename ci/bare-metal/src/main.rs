@@ -3,6 +3,7 @@
 //! ```text
 //!   calls.rs ──► weft-core      what meets foreign input, on inputs the optimiser cannot see
 //!   machines.rs                 four endpoints at work (feature `machines`)
+//!   members.rs                  three nodes that detect and recover one (feature `machines`)
 //!   voting.rs                   an image, verified, and a round of votes, which meet what users
 //!                               and peers write
 //!   script.rs                   a recovery script, evaluated (feature `machines`)
@@ -25,20 +26,29 @@ mod calls;
 mod ground;
 #[cfg(feature = "machines")]
 mod machines;
+#[cfg(feature = "machines")]
+mod members;
 mod mistakes;
 #[cfg(feature = "machines")]
 mod script;
 mod voting;
 
-/// The exit status if an evaluation or a vote goes wrong; the machines have those below.
+/// The exit statuses if an evaluation or a vote, or the recovery of a node, goes wrong; the machines
+/// have those below.
 #[cfg(feature = "machines")]
 const SCRIPT_FAILED: u8 = 200;
+#[cfg(feature = "machines")]
+const RECOVERY_FAILED: u8 = 201;
 
 /// What the entry point runs; its value is the program's exit status.
 fn run() -> u8 {
     mistakes::make();
     #[cfg(feature = "machines")]
-    return if script::is_right() && voting::is_right() { machines::run() } else { SCRIPT_FAILED };
+    return match () {
+        () if !script::is_right() || !voting::is_right() => SCRIPT_FAILED,
+        () if !members::is_right() => RECOVERY_FAILED,
+        () => machines::run(),
+    };
     #[cfg(not(feature = "machines"))]
     calls::run()
 }

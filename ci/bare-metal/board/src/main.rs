@@ -1,8 +1,9 @@
 //! Four endpoints on a Cortex-M4: no operating system, no allocator, no clock, no 64-bit atomics.
 //!
 //! ```text
-//!   reset ──▶ main ──▶ script::is_right ──▶ voting::is_right ──▶ machines::run ──▶ exit status
-//!                      a recovery script    a round of votes     messages, by mailbox and lane
+//!   reset ─▶ main ─▶ script  ─▶ voting ─▶ members            ─▶ machines::run ─▶ exit status
+//!                    a script   votes     a silent node is      messages, by mailbox and lane
+//!                                         detected, and returns
 //! ```
 //!
 //! The machines are those of the link gate one folder up; here they are not only linked but run,
@@ -20,6 +21,8 @@ use cortex_m_semihosting::hprintln;
 
 #[path = "../../src/machines.rs"]
 mod machines;
+#[path = "../../src/members.rs"]
+mod members;
 #[path = "../../src/script.rs"]
 mod script;
 #[path = "../../src/voting.rs"]
@@ -35,11 +38,15 @@ fn main() -> ! {
         hprintln!("the votes went wrong");
         exit(EXIT_FAILURE)
     }
+    if !members::is_right() {
+        hprintln!("the recovery of a node went wrong");
+        exit(EXIT_FAILURE)
+    }
     let round = machines::run();
     assert!(!cfg!(feature = "must-fail-panic"), "planted");
     if round == 0 {
         hprintln!(
-            "a script, a vote, and {} rounds of messages among {} endpoints",
+            "a script, a vote, the recovery of a node, and {} rounds of messages among {} endpoints",
             machines::ROUNDS,
             machines::PEERS
         );
