@@ -3,7 +3,7 @@
 #![cfg(target_pointer_width = "64")]
 
 use weft_core::dirnet::{Component, ImAliveTask, LargestComponent};
-use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Plan};
+use weft_core::endpoint::{BROADCAST_DEPTH, Endpoint, Member, Plan};
 use weft_core::fabric::Layout;
 use weft_core::fabric::loopback::Loopback;
 use weft_core::group::Groups;
@@ -41,6 +41,7 @@ fn table() -> Vec<(String, String)> {
         Adapter<32, 64>,
         Component<4, 2>,
         LargestComponent,
+        Member<4, 2>,
         ImAliveTask,
         Program<'static>,
         Rint<64, 16>,

@@ -33,8 +33,8 @@ mod mistakes;
 mod script;
 mod voting;
 
-/// The exit statuses if an evaluation or a vote, or the recovery of a node, goes wrong; the machines
-/// have those below.
+/// The exit statuses if a script, a vote, or the recovery of a node goes wrong. The machines have
+/// those below.
 #[cfg(feature = "machines")]
 const SCRIPT_FAILED: u8 = 200;
 #[cfg(feature = "machines")]

@@ -22,7 +22,7 @@
 //!
 //! What it does not do: liars, and the explorer.
 
-mod disk;
+mod files;
 mod node;
 
 use std::cell::RefCell;
@@ -43,8 +43,8 @@ use super::draws::Draws;
 use super::endpoint::{self as endpoints, Endpoints};
 use super::protocol::{Entry, Membership, Protocol, Seat, Violation, What};
 use super::subject::{Expected, missed};
-use disk::Disk;
-use node::Node;
+use files::NodeFiles;
+use node::MemberProcess;
 
 /// As many nodes as the machine is made for.
 const NODES: usize = 8;
@@ -61,7 +61,7 @@ pub(super) const EXPECTED: &[Expected] = &[
 
 /// What a node observes.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum MemberEvent {
     /// Of its endpoint.
     Endpoint(endpoints::Event),
     /// An incarnation of this boot of a node is admitted.
@@ -79,7 +79,7 @@ pub enum Event {
 
 /// What is known of one node.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct NodeRecord {
     /// The boot of its supervisor that runs, and whether its component does.
     boot: Option<Incarnation>,
     has_component: bool,
@@ -100,8 +100,8 @@ pub struct Members {
     manager: Rank,
     min_alive: u16,
     /// What of each node outlives its processes.
-    disks: RefCell<Vec<Disk>>,
-    known: Vec<Known>,
+    files: RefCell<Vec<NodeFiles>>,
+    known: Vec<NodeRecord>,
     managers: BTreeMap<Term, (Rank, ComponentIncarnation)>,
     views: Views,
     is_calm: bool,
@@ -147,35 +147,35 @@ impl Members {
     fn judge_event(
         &mut self,
         (node, boot): (Rank, Incarnation),
-        event: &Event,
+        event: &MemberEvent,
     ) -> Result<(), Violation> {
         let known = &mut self.known[usize::from(node.0)];
         let is_removed = |of: &BTreeMap<Rank, Incarnation>, peer: Rank, boot: Incarnation| {
             of.get(&peer).is_some_and(|removed| boot <= *removed)
         };
         match event {
-            Event::Endpoint(_) => Ok(()),
-            &Event::Admitted(peer, of) => {
+            MemberEvent::Endpoint(_) => Ok(()),
+            &MemberEvent::Admitted(peer, of) => {
                 let lists = [&known.removed, &known.acknowledged];
                 if lists.iter().any(|list| is_removed(list, peer, of)) {
                     return broken("admission", format!("{node} admits the removed {peer}.{of}"));
                 }
                 Ok(())
             }
-            &Event::Removed(peer, of, true) => {
+            &MemberEvent::Removed(peer, of, true) => {
                 broken("fence", format!("{node} removes {peer}.{of}, which is not fenced"))
             }
-            &Event::Removed(peer, of, false) => {
+            &MemberEvent::Removed(peer, of, false) => {
                 let last = known.removed.entry(peer).or_default();
                 *last = of.max(*last);
                 Ok(())
             }
-            &Event::Acknowledged(peer, of) => {
+            &MemberEvent::Acknowledged(peer, of) => {
                 let last = known.acknowledged.entry(peer).or_default();
                 *last = of.max(*last);
                 Ok(())
             }
-            Event::Reset(peer, of, members) => {
+            MemberEvent::Reset(peer, of, members) => {
                 let has_fenced = |(member, boot): &&(Rank, Incarnation)| {
                     let it = &self.known[usize::from(member.0)];
                     let runs = it.has_component && it.boot == Some(*boot);
@@ -188,7 +188,7 @@ impl Members {
                     }
                 }
             }
-            &Event::State(of, term, role, ref view) => {
+            &MemberEvent::State(of, term, role, ref view) => {
                 debug_assert_eq!(of.boot, boot);
                 let before = std::mem::replace(&mut known.term, term);
                 if term < before {
@@ -214,8 +214,8 @@ impl Members {
 impl Protocol for Members {
     const NAME: &'static str = "member";
 
-    type Node = Node;
-    type Event = Event;
+    type Node = MemberProcess;
+    type Event = MemberEvent;
 
     fn draw(draws: &mut Draws) -> Self {
         let endpoints = Endpoints::sized(draws, (LANE_SLOTS, LANE_LEN));
@@ -249,8 +249,8 @@ impl Protocol for Members {
             timing,
             manager: Rank(draws.below(u64::from(nodes)) as u16),
             min_alive: draws.pick(&[1, nodes / 2 + 1]),
-            disks: RefCell::new(vec![Disk::default(); usize::from(nodes)]),
-            known: vec![Known::default(); usize::from(nodes)],
+            files: RefCell::new(vec![NodeFiles::default(); usize::from(nodes)]),
+            known: vec![NodeRecord::default(); usize::from(nodes)],
             managers: BTreeMap::new(),
             views: Views::default(),
             is_calm: false,
@@ -270,26 +270,31 @@ impl Protocol for Members {
         all
     }
 
-    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::start(self, seat)
+    fn start(&self, seat: &mut Seat<'_, MemberEvent>) -> MemberProcess {
+        MemberProcess::start(self, seat)
     }
 
-    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+    fn step(&self, node: &mut MemberProcess, seat: &mut Seat<'_, MemberEvent>) {
         node.step(self, seat);
     }
 
-    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(
+        &self,
+        node: &mut MemberProcess,
+        seat: &mut Seat<'_, MemberEvent>,
+        change: Membership,
+    ) {
         node.handle_membership(self, seat, change);
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &Entry<MemberEvent>) -> Result<(), Violation> {
         let &Entry { at, peer, incarnation, ref what } = entry;
         let (node, is_component) = self.place(peer);
         let known = &mut self.known[usize::from(node.0)];
         let inner = match what {
-            What::Recorded(Event::Endpoint(event)) => What::Recorded(event.clone()),
+            What::Recorded(MemberEvent::Endpoint(event)) => What::Recorded(event.clone()),
             What::Recorded(event) => {
-                let boot = self.disks.borrow()[usize::from(node.0)].incarnation().boot;
+                let boot = self.files.borrow()[usize::from(node.0)].incarnation().boot;
                 return self.judge_event((node, boot), event);
             }
             What::Began | What::Died => {
@@ -312,8 +317,9 @@ impl Protocol for Members {
         self.endpoints.judge(&Entry { at, peer, incarnation, what: inner })
     }
 
-    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
-        let components: Vec<_> = nodes.iter().map(|it| it.and_then(Node::component)).collect();
+    fn goal(&self, nodes: &[Option<&MemberProcess>]) -> Result<(), Violation> {
+        let components: Vec<_> =
+            nodes.iter().map(|it| it.and_then(MemberProcess::component)).collect();
         let components = &components[..usize::from(self.nodes)];
         let all: Nodes = (0..self.nodes).map(Rank).collect();
         for component in components.iter().flatten() {

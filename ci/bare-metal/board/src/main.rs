@@ -46,7 +46,7 @@ fn main() -> ! {
     assert!(!cfg!(feature = "must-fail-panic"), "planted");
     if round == 0 {
         hprintln!(
-            "a script, a vote, the recovery of a node, and {} rounds of messages among {} endpoints",
+            "a script, a vote, a node that returns, {} rounds of messages among {} endpoints",
             machines::ROUNDS,
             machines::PEERS
         );

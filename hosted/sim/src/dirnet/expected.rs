@@ -1,6 +1,6 @@
-//! What a seed makes of each planted bug of the DIR net: the seed that shows it and the checker, or
-//! why none does. The explorer is asked about those of admissions. Every bug has a scenario, too, in
-//! core (`ci/mutants dirnet`).
+//! What a seed makes of each planted bug of the DIR net: the seed that shows it and the checker,
+//! or why none does. The explorer is asked about those of admissions. Every bug has a scenario,
+//! too, in core (`ci/mutants dirnet`).
 //!
 //! A seed is a shortcut: where it no longer shows the bug, all from the first are tried.
 

@@ -13,8 +13,8 @@ use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
-use super::disk::Disk;
-use super::{Event, LANE_LEN, Members, NODES};
+use super::files::NodeFiles;
+use super::{LANE_LEN, MemberEvent, Members, NODES};
 use crate::endpoint::{self as endpoints, PEERS, Turn};
 use crate::protocol::{Membership, Seat};
 use crate::world::World;
@@ -29,7 +29,7 @@ const _: () = assert!(LANE_LEN as usize >= FRAME_LEN);
 
 /// A message between processes that is not the endpoint's.
 #[derive(Clone, Copy, Debug)]
-enum Notice {
+enum SideMessage {
     /// A frame of the DIR net, to or from a task.
     Frame([u8; FRAME_LEN]),
     /// To a supervisor: the boots of its node up to this one are over.
@@ -40,7 +40,7 @@ enum Notice {
     End(u32),
 }
 
-impl Notice {
+impl SideMessage {
     fn encode(self) -> Vec<u8> {
         let (kind, rest) = match self {
             Self::Frame(bytes) => (0, bytes.to_vec()),
@@ -65,23 +65,23 @@ impl Notice {
 
 /// A process.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum MemberProcess {
     /// Of a component.
-    Component(Box<Component>),
+    Component(Box<ComponentPeer>),
     /// Of a component without a supervisor: it ends.
     Orphan,
     /// Of a supervisor.
-    Supervisor(Box<Supervisor>),
+    Supervisor(Box<SupervisorPeer>),
 }
 
-impl Hash for Node {
+impl Hash for MemberProcess {
     /// Members are not explored: no state is distinguished by its nodes.
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// The process of a component.
 #[derive(Clone, Debug)]
-pub struct Component {
+pub struct ComponentPeer {
     inner: endpoints::Node,
     member: Member<NODES, TASKS_MAX>,
     boots: Boots<PEERS>,
@@ -97,40 +97,40 @@ pub struct Component {
 
 /// The process of a supervisor.
 #[derive(Clone, Debug)]
-pub struct Supervisor {
+pub struct SupervisorPeer {
     task: ImAliveTask,
     boot: Incarnation,
     /// The generation that it was ordered to start.
     spawning: Option<u32>,
 }
 
-impl Node {
-    pub(super) fn start(run: &Members, seat: &mut Seat<'_, Event>) -> Self {
+impl MemberProcess {
+    pub(super) fn start(run: &Members, seat: &mut Seat<'_, MemberEvent>) -> Self {
         let (node, is_component) = run.place(seat.me());
         if is_component {
             let supervisor = run.supervisor(node);
             if !seat.fabric.world().is_alive(supervisor) {
                 return Self::Orphan;
             }
-            return Self::Component(Box::new(Component::start(run, node, seat)));
+            return Self::Component(Box::new(ComponentPeer::start(run, node, seat)));
         }
         let boot = seat.incarnation;
-        run.disk(node).begin_boot();
+        run.files_of(node).begin_boot();
         let others = (0..run.nodes).map(Rank).filter(|other| *other != node);
         let others: Nodes = others.collect();
         let post = Post { me: node, boot, others, profile: run.profile() };
         let task = ImAliveTask::new(post);
-        Self::Supervisor(Box::new(Supervisor { task, boot, spawning: None }))
+        Self::Supervisor(Box::new(SupervisorPeer { task, boot, spawning: None }))
     }
 
-    pub(super) fn component(&self) -> Option<&Component> {
+    pub(super) fn component(&self) -> Option<&ComponentPeer> {
         match self {
             Self::Component(component) => Some(component),
             Self::Orphan | Self::Supervisor(_) => None,
         }
     }
 
-    pub(super) fn step(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    pub(super) fn step(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         match self {
             Self::Component(component) => component.step(run, seat),
             Self::Orphan => seat.exit(),
@@ -141,7 +141,7 @@ impl Node {
     pub(super) fn handle_membership(
         &mut self,
         run: &Members,
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, MemberEvent>,
         change: Membership,
     ) {
         let (Membership::Ended(peer, _) | Membership::Began(peer, _)) = change;
@@ -164,32 +164,32 @@ impl Node {
 }
 
 impl Members {
-    fn disk(&self, Rank(node): Rank) -> RefMut<'_, Disk> {
-        RefMut::map(self.disks.borrow_mut(), |disks| &mut disks[usize::from(node)])
+    fn files_of(&self, Rank(node): Rank) -> RefMut<'_, NodeFiles> {
+        RefMut::map(self.files.borrow_mut(), |files| &mut files[usize::from(node)])
     }
 }
 
 /// Whether nothing that the process does has any effect.
-fn is_dead(seat: &Seat<'_, Event>) -> bool {
+fn is_dead(seat: &Seat<'_, MemberEvent>) -> bool {
     seat.fabric.memory().fuse.is_burnt()
 }
 
-fn post(world: &mut World, from: Peer, to: Peer, notice: Notice) {
+fn post(world: &mut World, from: Peer, to: Peer, notice: SideMessage) {
     world.send_datagram(from, to, &notice.encode());
 }
 
-impl Component {
-    fn start(run: &Members, node: Rank, seat: &mut Seat<'_, Event>) -> Self {
+impl ComponentPeer {
+    fn start(run: &Members, node: Rank, seat: &mut Seat<'_, MemberEvent>) -> Self {
         let now = seat.now;
         let boot = seat.fabric.world().incarnation(run.supervisor(node));
-        let is_next_boot = boot > run.disk(node).incarnation().boot;
+        let is_next_boot = boot > run.files_of(node).incarnation().boot;
         if is_next_boot && seat.draw(4) == 0 {
-            run.disk(node).lose_newest();
+            run.files_of(node).lose_newest();
         }
-        let mut disk = run.disk(node);
-        let incarnation = disk.begin_component(seat.incarnation, boot);
-        let machine = Machine::new(now, run.config(node), incarnation, 1, disk.kept());
-        drop(disk);
+        let mut files = run.files_of(node);
+        let incarnation = files.begin_component(seat.incarnation, boot);
+        let machine = Machine::new(now, run.config(node), incarnation, 1, files.kept());
+        drop(files);
         let shown = (machine.term(), machine.role(), machine.view().number());
         let mut component = Self {
             inner: endpoints::Node::new(run.endpoints.plan(), seat),
@@ -217,26 +217,26 @@ impl Component {
     fn act(
         &mut self,
         run: &Members,
-        seat: &mut Seat<'_, Event>,
-        input: impl FnOnce(&mut Member<NODES, TASKS_MAX>, &mut Turn<'_, '_, Event>, Instant),
+        seat: &mut Seat<'_, MemberEvent>,
+        input: impl FnOnce(&mut Member<NODES, TASKS_MAX>, &mut Turn<'_, '_, MemberEvent>, Instant),
     ) {
         let now = seat.now;
         let Self { inner, member, .. } = self;
-        let mut turn = inner.turn(seat, Event::Endpoint);
+        let mut turn = inner.turn(seat, MemberEvent::Endpoint);
         input(member, &mut turn, now);
         drop(turn);
         self.drain(run, seat);
     }
 
-    fn drain(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn drain(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         let (now, me) = (seat.now, self.machine().me());
         loop {
             let Self { inner, member, boots, .. } = self;
-            let mut turn = inner.turn(seat, Event::Endpoint);
+            let mut turn = inner.turn(seat, MemberEvent::Endpoint);
             let acts = !turn.is_dead();
             let save = |database: &_| {
                 if acts {
-                    run.disk(me).save(run.nodes, database);
+                    run.files_of(me).save(run.nodes, database);
                 }
                 Ok::<(), Infallible>(())
             };
@@ -252,7 +252,7 @@ impl Component {
                     let peer = Peer(node.0);
                     let is_theirs = boots.admitted(peer) <= boot;
                     let reaches = is_theirs && turn.endpoint().admitted().contains(peer);
-                    turn.record(Event::Removed(node, boot, reaches));
+                    turn.record(MemberEvent::Removed(node, boot, reaches));
                     if is_theirs {
                         turn.finish_fence(peer);
                     }
@@ -265,33 +265,33 @@ impl Component {
             }
         }
         if !is_dead(seat) {
-            run.disk(me).progress = self.machine().progress();
+            run.files_of(me).progress = self.machine().progress();
         }
         self.show(seat);
     }
 
     /// Records term, role and view if they have changed.
-    fn show(&mut self, seat: &mut Seat<'_, Event>) {
+    fn show(&mut self, seat: &mut Seat<'_, MemberEvent>) {
         let machine = self.member.machine();
         let shows = (machine.term(), machine.role(), machine.view().number());
         if std::mem::replace(&mut self.shown, shows) != shows {
             let (of, view) = (machine.incarnation(), *machine.view());
-            seat.record(Event::State(of, shows.0, shows.1, view));
+            seat.record(MemberEvent::State(of, shows.0, shows.1, view));
         }
     }
 
-    fn carry_out(&mut self, run: &Members, seat: &mut Seat<'_, Event>, order: Output) {
+    fn carry_out(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>, order: Output) {
         let (me, own) = (self.machine().me(), seat.me());
         match order {
             Output::Send { to, seat: Endpoint::ImAliveTask, frame } => {
                 let world = seat.fabric.world();
                 for node in to.iter() {
-                    post(world, own, run.supervisor(node), Notice::Frame(frame.encode()));
+                    post(world, own, run.supervisor(node), SideMessage::Frame(frame.encode()));
                 }
             }
             Output::Keep(term) => {
                 if !is_dead(seat) {
-                    run.disk(me).keep(term);
+                    run.files_of(me).keep(term);
                 }
             }
             Output::Reset { node, boot } => {
@@ -300,8 +300,8 @@ impl Component {
                 let members = members.map(|member| (member, database.standing(member)));
                 let members = members.filter(|(_, standing)| standing.is_up());
                 let members = members.map(|(at, standing)| (at, standing.incarnation.boot));
-                seat.record(Event::Reset(node, boot, members.collect()));
-                post(seat.fabric.world(), own, run.supervisor(node), Notice::Over(boot));
+                seat.record(MemberEvent::Reset(node, boot, members.collect()));
+                post(seat.fabric.world(), own, run.supervisor(node), SideMessage::Over(boot));
             }
             Output::Tell(News::Excluded) => self.is_over = true,
             Output::Send { .. } | Output::Beat { .. } | Output::Fence { .. } => {
@@ -313,7 +313,7 @@ impl Component {
     }
 
     /// The cluster has found that the admitted incarnation of `node` has ended.
-    fn handle_ended(&mut self, run: &Members, seat: &mut Seat<'_, Event>, node: Rank) {
+    fn handle_ended(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>, node: Rank) {
         self.refused[usize::from(node.0)] = None;
         self.act(run, seat, |member, turn, now| {
             turn.fence(Peer(node.0));
@@ -325,13 +325,13 @@ impl Component {
     fn handle_began(
         &mut self,
         run: &Members,
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, MemberEvent>,
         (node, incarnation): (Rank, Incarnation),
     ) {
         let (me, peer) = (self.machine().me(), Peer(node.0));
         // If it is not the last one any more, the next one comes.
-        let Some(boot) = run.disk(node).boot_of(incarnation) else { return };
-        let released = run.disk(node).released;
+        let Some(boot) = run.files_of(node).boot_of(incarnation) else { return };
+        let released = run.files_of(node).released;
         if self.machine().database().standing(node).isolation().is_some_and(|it| it <= released) {
             // As its supervisor contradicts one that has not learned of the release.
             self.act(run, seat, |member, _, now| {
@@ -339,37 +339,37 @@ impl Component {
             });
         }
         let standing = self.machine().database().standing(node);
-        let is_admitted = self.boots.admits(peer, boot) && run.disk(me).admits(node, boot);
+        let is_admitted = self.boots.admits(peer, boot) && run.files_of(me).admits(node, boot);
         if !is_admitted || standing.isolation().is_some() {
             self.refused[usize::from(node.0)] = Some(boot);
-            post(seat.fabric.world(), Peer(me.0), run.supervisor(node), Notice::Over(boot));
+            post(seat.fabric.world(), Peer(me.0), run.supervisor(node), SideMessage::Over(boot));
             return;
         }
         self.refused[usize::from(node.0)] = None;
         if standing.released() > Incarnation(0) {
-            let notice = Notice::Released(standing.released());
+            let notice = SideMessage::Released(standing.released());
             post(seat.fabric.world(), Peer(me.0), peer, notice);
         }
         let Self { inner, boots, .. } = self;
-        let mut turn = inner.turn(seat, Event::Endpoint);
+        let mut turn = inner.turn(seat, MemberEvent::Endpoint);
         // Behind the fence of the one before, which may be removed meanwhile.
         if turn.admit((peer, incarnation)) {
             boots.handle_admitted(peer, boot);
-            turn.record(Event::Admitted(node, boot));
+            turn.record(MemberEvent::Admitted(node, boot));
         }
     }
 
-    fn step(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn step(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         self.rounds += 1;
         let mut frames = Vec::new();
-        let mut turn = self.inner.turn(seat, Event::Endpoint);
+        let mut turn = self.inner.turn(seat, MemberEvent::Endpoint);
         turn.retry_fences();
         let mut fenced: Vec<_> = std::iter::from_fn(|| turn.take_awaited()).collect();
         drop(turn);
         for (Peer(node), incarnation) in fenced.drain(..) {
             self.handle_began(run, seat, (Rank(node), incarnation));
         }
-        let mut turn = self.inner.turn(seat, Event::Endpoint);
+        let mut turn = self.inner.turn(seat, MemberEvent::Endpoint);
         turn.step();
         frames.append(&mut turn.take_frames());
         drop(turn);
@@ -378,10 +378,10 @@ impl Component {
         }
         while let Some((from, bytes)) = seat.fabric.receive() {
             let (node, _) = run.place(from);
-            match Notice::decode(&bytes) {
-                Notice::Frame(bytes) => self.handle_frame(run, seat, node, &bytes),
-                Notice::Released(boot) => {
-                    run.disk(self.machine().me()).handle_released(boot);
+            match SideMessage::decode(&bytes) {
+                SideMessage::Frame(bytes) => self.handle_frame(run, seat, node, &bytes),
+                SideMessage::Released(boot) => {
+                    run.files_of(self.machine().me()).handle_released(boot);
                     let was = self.is_isolated();
                     self.act(run, seat, |member, _, now| {
                         let me = member.machine().me();
@@ -389,12 +389,12 @@ impl Component {
                     });
                     self.is_over |= was && !self.is_isolated();
                 }
-                Notice::End(generation) => {
+                SideMessage::End(generation) => {
                     if self.machine().incarnation().generation < generation {
                         return seat.exit();
                     }
                 }
-                Notice::Over(_) => {}
+                SideMessage::Over(_) => {}
             }
         }
         let mut is_beating = true;
@@ -418,7 +418,7 @@ impl Component {
     fn handle_frame(
         &mut self,
         run: &Members,
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, MemberEvent>,
         from: Rank,
         bytes: &[u8],
     ) {
@@ -431,18 +431,18 @@ impl Component {
     }
 
     /// The supervisor learns of removals, later than the component.
-    fn acknowledge(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn acknowledge(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         if self.unacknowledged.is_empty() || seat.draw(4) > 0 || is_dead(seat) {
             return;
         }
         let (node, boot) = self.unacknowledged.remove(0);
-        run.disk(self.machine().me()).acknowledge(node, boot);
-        seat.record(Event::Acknowledged(node, boot));
+        run.files_of(self.machine().me()).acknowledge(node, boot);
+        seat.record(MemberEvent::Acknowledged(node, boot));
         self.act(run, seat, |member, _, now| member.handle_acknowledged(now, node, boot));
     }
 
     /// What an operator orders at the manager.
-    fn operate(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn operate(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         if self.machine().role() != Role::Manager {
             return;
         }
@@ -462,36 +462,36 @@ impl Component {
     }
 
     /// Repeats what must arrive.
-    fn notify(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn notify(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         let (me, own) = (self.machine().me(), seat.me());
         let world = seat.fabric.world();
         for (node, boot) in (0..).map(Rank).zip(&self.refused) {
             if let Some(boot) = boot {
-                post(world, own, run.supervisor(node), Notice::Over(*boot));
+                post(world, own, run.supervisor(node), SideMessage::Over(*boot));
             }
         }
         if self.is_over {
             let ComponentIncarnation { boot, .. } = self.machine().incarnation();
-            post(world, own, run.supervisor(me), Notice::Over(boot));
+            post(world, own, run.supervisor(me), SideMessage::Over(boot));
         }
     }
 }
 
-impl Supervisor {
+impl SupervisorPeer {
     fn is_of(&self, run: &Members, me: Peer, node: Rank) -> bool {
         run.place(me).0 == node
     }
 
-    fn step(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn step(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         let (node, _) = run.place(seat.me());
         // No work is ordered at a supervisor.
         seat.is_ordered();
         while let Some((from, bytes)) = seat.fabric.receive() {
             let (from, _) = run.place(from);
-            match Notice::decode(&bytes) {
-                Notice::Frame(bytes) => {
+            match SideMessage::decode(&bytes) {
+                SideMessage::Frame(bytes) => {
                     let frame = Frame::decode(&bytes).expect("whole frames arrive");
-                    let progress = run.disk(node).progress;
+                    let progress = run.files_of(node).progress;
                     let handled = self.task.handle_message(seat.now, from, &frame, progress);
                     seat.fabric.world().note(|| {
                         let name = frame.message.name();
@@ -499,47 +499,52 @@ impl Supervisor {
                     });
                     self.drain(run, seat);
                 }
-                Notice::Over(boot) if self.boot <= boot => {
-                    run.disk(node).handle_removed(boot);
+                SideMessage::Over(boot) if self.boot <= boot => {
+                    run.files_of(node).handle_removed(boot);
                     return seat.exit();
                 }
-                Notice::Over(_) | Notice::Released(_) | Notice::End(_) => {}
+                SideMessage::Over(_) | SideMessage::Released(_) | SideMessage::End(_) => {}
             }
         }
         if self.task.poll_timeout().is_some_and(|due| due <= seat.now) {
-            let progress = run.disk(node).progress;
+            let progress = run.files_of(node).progress;
             self.task.handle_timeout(seat.now, progress);
             self.drain(run, seat);
         }
         let component = Peer(node.0);
         if let Some(generation) = self.spawning {
             let is_alive = seat.fabric.world().is_alive(component);
-            let last = run.disk(node).incarnation();
+            let last = run.files_of(node).incarnation();
             if is_alive && last.boot == self.boot && last.generation >= generation {
                 self.spawning = None;
                 self.task.handle_spawned(seat.now, Spawned::Runs);
                 self.drain(run, seat);
             } else if is_alive {
                 let own = seat.me();
-                post(seat.fabric.world(), own, component, Notice::End(generation));
+                post(seat.fabric.world(), own, component, SideMessage::End(generation));
             }
         }
     }
 
-    fn drain(&mut self, run: &Members, seat: &mut Seat<'_, Event>) {
+    fn drain(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
         let own = seat.me();
         while let Some(output) = self.task.poll_output() {
             match output {
                 Output::Send { to, seat: Endpoint::Component, frame } => {
                     for to in to.iter() {
-                        post(seat.fabric.world(), own, Peer(to.0), Notice::Frame(frame.encode()));
+                        post(
+                            seat.fabric.world(),
+                            own,
+                            Peer(to.0),
+                            SideMessage::Frame(frame.encode()),
+                        );
                     }
                 }
                 Output::Spawn { generation } => {
                     let node = run.place(own).0;
                     seat.fabric.world().note(|| format!("task {node} starts {generation}"));
                     self.spawning = Some(generation);
-                    run.disk(run.place(own).0).wanted = generation;
+                    run.files_of(run.place(own).0).wanted = generation;
                 }
                 _ => {}
             }

@@ -11,7 +11,7 @@ use super::NODES;
 
 /// Of one node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disk {
+pub(super) struct NodeFiles {
     /// The last component that was started, and which incarnation of its peer that is.
     last: Option<(ComponentIncarnation, Incarnation)>,
     term: Option<Term>,
@@ -30,7 +30,7 @@ pub(super) struct Disk {
     pub(super) progress: Progress,
 }
 
-impl Disk {
+impl NodeFiles {
     /// The supervisor of a new boot begins.
     pub(super) fn begin_boot(&mut self) {
         self.acknowledged.clear();
