@@ -51,22 +51,22 @@ use crate::explore::Bounds;
 use crate::protocol::Violation;
 
 /// The clusters to explore: what ends without a decision, then decisions.
-const CLUSTERS: &[(u16, Budget)] = &[
-    (2, Budget { ends: 1, crashes: 1, unnoticed: 1, ..CALM }),
-    (2, Budget { ends: 1, cuts: 1, ..CALM }),
-    (2, Budget { cuts: 1, losses: 1, ..CALM }),
-    (3, Budget { crashes: 1, ..CALM }),
-    (3, Budget { cuts: 1, ..CALM }),
-    (2, Budget { ends: 1, removals: 2, ..CALM }),
-    (3, Budget { removals: 1, ..CALM }),
-    (2, Budget { ends: 1, isolations: 1, releases: 1, ..CALM }),
-    (2, Budget { cuts: 1, isolations: 1, releases: 1, ..CALM }),
-    (2, Budget { isolations: 2, releases: 1, ..CALM }),
-    (2, Budget { crashes: 1, forgets: 1, isolations: 1, ..CALM }),
-    (3, Budget { isolations: 1, ..CALM }),
+const CLUSTERS: &[(u16, AdmissionBudget)] = &[
+    (2, AdmissionBudget { ends: 1, crashes: 1, unnoticed: 1, ..CALM }),
+    (2, AdmissionBudget { ends: 1, cuts: 1, ..CALM }),
+    (2, AdmissionBudget { cuts: 1, losses: 1, ..CALM }),
+    (3, AdmissionBudget { crashes: 1, ..CALM }),
+    (3, AdmissionBudget { cuts: 1, ..CALM }),
+    (2, AdmissionBudget { ends: 1, removals: 2, ..CALM }),
+    (3, AdmissionBudget { removals: 1, ..CALM }),
+    (2, AdmissionBudget { ends: 1, isolations: 1, releases: 1, ..CALM }),
+    (2, AdmissionBudget { cuts: 1, isolations: 1, releases: 1, ..CALM }),
+    (2, AdmissionBudget { isolations: 2, releases: 1, ..CALM }),
+    (2, AdmissionBudget { crashes: 1, forgets: 1, isolations: 1, ..CALM }),
+    (3, AdmissionBudget { isolations: 1, ..CALM }),
 ];
 
-const CALM: Budget = Budget {
+const CALM: AdmissionBudget = AdmissionBudget {
     ends: 0,
     crashes: 0,
     unnoticed: 0,
@@ -80,7 +80,7 @@ const CALM: Budget = Budget {
 
 /// How many events of each kind may happen on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Budget {
+struct AdmissionBudget {
     /// Components that end while their node runs on.
     ends: u32,
     /// Nodes that crash, and those of them whose peers do not notice.
@@ -98,7 +98,7 @@ struct Budget {
     releases: u32,
 }
 
-impl Budget {
+impl AdmissionBudget {
     fn within(self, bounds: &Bounds) -> Self {
         Self { crashes: self.crashes.min(bounds.crashes), ..self }
     }
@@ -195,7 +195,7 @@ pub(super) fn clusters(bounds: &Bounds) -> impl Iterator<Item = (String, impl St
 }
 
 /// The name of a cluster: its nodes and all events that may happen.
-fn name(count: u16, budget: Budget) -> String {
+fn name(count: u16, budget: AdmissionBudget) -> String {
     let counted = [
         (budget.ends, "component ended", "components ended"),
         (budget.crashes, "crash", "crashes"),
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn x14_no_interleaving_of_a_few_faults_and_decisions_breaks_a_promise() {
         for (count, budget) in [
-            (2, Budget { ends: 1, crashes: 1, unnoticed: 1, ..CALM }),
-            (2, Budget { cuts: 1, losses: 1, ..CALM }),
-            (2, Budget { removals: 2, ..CALM }),
-            (3, Budget { cuts: 1, ..CALM }),
+            (2, AdmissionBudget { ends: 1, crashes: 1, unnoticed: 1, ..CALM }),
+            (2, AdmissionBudget { cuts: 1, losses: 1, ..CALM }),
+            (2, AdmissionBudget { removals: 2, ..CALM }),
+            (3, AdmissionBudget { cuts: 1, ..CALM }),
         ] {
             let found = walk(World::settled(count, budget), STATES_MAX, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None), "{}", name(count, budget));
@@ -238,7 +238,7 @@ mod tests {
     /// Each removes the other, in terms of their own: the one with the older decision gives way.
     #[test]
     fn x14_the_walk_meets_boots_that_give_way() {
-        let mut world = World::settled(2, Budget { removals: 2, ..CALM });
+        let mut world = World::settled(2, AdmissionBudget { removals: 2, ..CALM });
         world.act(Move::Remove(0, 1));
         world.act(Move::Remove(1, 0));
         while let Some(next) = world.free_moves().into_iter().next() {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
-        let budget = Budget { ends: 1, removals: 2, ..CALM };
+        let budget = AdmissionBudget { ends: 1, removals: 2, ..CALM };
         assert_eq!(name(3, budget), "admission, n = 3, 1 component ended, 2 removals");
     }
 }

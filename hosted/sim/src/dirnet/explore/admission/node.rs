@@ -22,15 +22,15 @@ pub(super) struct Node {
     /// The term that its component has saved, and the isolations and releases in its database.
     pub(super) term: Term,
     pub(super) saved: [Standing; NODES],
-    pub(super) supervisor: Option<SupervisorProcess>,
-    pub(super) component: Option<ComponentProcess>,
+    pub(super) supervisor: Option<ExploredSupervisor>,
+    pub(super) component: Option<ExploredComponent>,
     /// Messages in flight from the component, and to it.
     pub(super) up: VecDeque<Up>,
     pub(super) down: VecDeque<Down>,
 }
 
 #[derive(Clone, Hash)]
-pub(super) struct SupervisorProcess {
+pub(super) struct ExploredSupervisor {
     pub(super) decider: Supervision<NODES>,
     /// Whether a boot has begun and is not over.
     pub(super) has_begun: bool,
@@ -47,7 +47,7 @@ pub(super) struct SupervisorProcess {
 /// A component, as far as it is concerned with admissions: it merges decisions, fences what they
 /// end, and reports both to its supervisor.
 #[derive(Clone, Hash)]
-pub(super) struct ComponentProcess {
+pub(super) struct ExploredComponent {
     pub(super) own: Announcement,
     pub(super) is_ready: bool,
     /// Whether it was ordered to enter the DIR net, and whether it has.
@@ -81,7 +81,7 @@ impl Node {
 
     /// The process of a supervisor starts.
     pub(super) fn start(&mut self) {
-        self.supervisor = Some(SupervisorProcess {
+        self.supervisor = Some(ExploredSupervisor {
             decider: Supervision::new(Rank(self.me)),
             has_begun: false,
             sessions: BTreeMap::new(),
@@ -114,7 +114,7 @@ impl Node {
         let own = Announcement { incarnation: self.incarnation, boot: self.boot };
         supervisor.decider.handle_started(own);
         supervisor.has_child = true;
-        self.component = Some(ComponentProcess {
+        self.component = Some(ExploredComponent {
             own,
             is_ready: false,
             is_ordered: false,
@@ -138,7 +138,7 @@ impl Node {
     }
 
     /// The component, once it has entered the DIR net and unless it was removed there.
-    pub(super) fn member(&self) -> Option<&ComponentProcess> {
+    pub(super) fn member(&self) -> Option<&ExploredComponent> {
         self.component.as_ref().filter(|it| it.has_entered && !it.is_excluded)
     }
 

@@ -7,7 +7,7 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 use super::node::{NODES, Node};
-use super::{Budget, Lane, Move};
+use super::{AdmissionBudget, Lane, Move};
 use crate::dirnet::admission::{Between, Down, Up, Way, is_stale};
 use crate::explore::shared::Shared;
 
@@ -38,13 +38,13 @@ pub(super) struct World {
     pub(super) has_forgotten: bool,
     /// The first broken promise: its checker, and what happened.
     pub(super) broken: Option<(&'static str, String)>,
-    pub(super) left: Budget,
+    pub(super) left: AdmissionBudget,
 }
 
 impl World {
     /// A cluster in which all nodes have admitted each other in their first boots and follow the
     /// last one, with `left` of further events allowed.
-    pub(super) fn settled(count: u16, left: Budget) -> Self {
+    pub(super) fn settled(count: u16, left: AdmissionBudget) -> Self {
         let term = Term { epoch: 1, claimant: Rank(count - 1) };
         let nodes = (0..count).map(|me| Shared::new(Node::new(me, term))).collect();
         let mut world = Self {
@@ -55,7 +55,7 @@ impl World {
             decided: [(Incarnation(0), Incarnation(0)); NODES],
             has_forgotten: false,
             broken: None,
-            left: Budget::default(),
+            left: AdmissionBudget::default(),
         };
         while let Some(next) = world.free_moves().into_iter().next() {
             world.act(next);
