@@ -144,6 +144,7 @@ mutants! {
     BACKUPS_KEEP_REMOVALS = "backups-keep-removals", "X-5: any member answers a removed boot";
     FENCED_ARE_HEARD = "fenced-are-heard", "X-5: a removed boot is ignored";
     REMOVED_RUN_ON = "removed-run-on", "X-14: a removed incarnation that runs on ends";
+    RELEASED_RUN_ON = "released-run-on", "X-14: a release hides no removal";
     FENCED_STAY_OUT = "fenced-stay-out", "X-14: the next component fences no running peer";
     REMOVALS_OUTLIVE_BOOTS = "removals-outlive-boots", "X-14: a node that gives way admits";
     THE_DEAD_FENCE = "the-dead-fence", "X-14: a node without a component refuses none";

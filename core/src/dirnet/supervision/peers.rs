@@ -6,7 +6,7 @@ use super::{
 use crate::dirnet::standing::Admission;
 use crate::dirnet::{
     ADMITTED_BEFORE_FENCED, ISOLATED_NODES_WAIT, LATE_REMOVALS_COUNT, OLD_REMOVALS_COUNT,
-    REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON, THE_DEAD_FENCE, THE_STARTING_FENCE,
+    RELEASED_RUN_ON, REMOVALS_OUTLIVE_BOOTS, REMOVED_RUN_ON, THE_DEAD_FENCE, THE_STARTING_FENCE,
 };
 use crate::dirnet::{ComponentIncarnation, Standing};
 use crate::ids::{Incarnation, Peer, Rank};
@@ -194,12 +194,12 @@ impl<const NODES: usize> Supervision<NODES> {
     }
 
     /// `peer` was released, and knows more than this node: the component learns of it, and the
-    /// incarnation that was held is admitted.
+    /// incarnation that was held is admitted or refused.
     pub fn handle_free(&mut self, peer: Peer, boot: Incarnation) {
         self.begin();
         if self.learn_release(peer, boot) {
             self.orders.push(Order::LearnRelease(Rank(peer.0), boot));
-            self.admit_held(peer, boot);
+            self.judge_held(peer);
         }
     }
 
@@ -275,7 +275,9 @@ impl<const NODES: usize> Supervision<NODES> {
         let is_new = self.learn_release(peer, boot);
         if self.peers.get(peer.index()).is_some_and(|known| known.is_met) {
             self.orders.push(Order::Release(peer, boot));
-            self.admit_held(peer, boot);
+            if is_new {
+                self.judge_held(peer);
+            }
         } else if is_new {
             self.orders.push(Order::Reset(node, boot));
         }
@@ -330,13 +332,19 @@ impl<const NODES: usize> Supervision<NODES> {
         is_new
     }
 
-    /// Admits the announced incarnation if it began after `boot`.
-    fn admit_held(&mut self, peer: Peer, boot: Incarnation) {
+    /// An isolation of `peer` has ended: the incarnation that it has announced is admitted or
+    /// refused as if it were announced now. One that is over runs on where its node was sent the
+    /// release before the isolation, and while the isolation was in force it was not refused.
+    fn judge_held(&mut self, peer: Peer) {
         let Some(known) = self.peers.get_mut(peer.index()) else { return };
-        if known.announced.is_some_and(|it| it.boot > boot)
-            && let Some(order) = known.readmit(peer)
-        {
-            self.orders.push(order);
+        let Some(held) = known.announced.filter(|_| known.admitted.is_none()) else { return };
+        let order = if RELEASED_RUN_ON.is_planted() {
+            known.readmit(peer)
+        } else {
+            Some(known.admit(peer, held))
+        };
+        if let Some(order) = order {
+            self.answer(order);
         }
     }
 

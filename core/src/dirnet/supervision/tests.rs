@@ -471,9 +471,10 @@ fn an_incarnation_that_began_after_the_isolation_is_admitted_when_that_is_over()
     let free = |boot| move |it: &mut Pair| it.handle_free(PEER, Incarnation(boot));
     let known =
         |boot| [report(boot, Level::Released), Order::LearnRelease(NODE, Incarnation(boot))];
-    assert_eq!(after(&mut held(), free(8)), known(8), "that incarnation is meant, too");
-    let mut supervision = held();
     let admitted = Order::Connect(PEER, begun(8));
+    let is_free = [&known(8)[..], &[admitted]].concat();
+    assert_eq!(after(&mut held(), free(8)), is_free, "isolated again before it came back");
+    let mut supervision = held();
     assert_eq!(after(&mut supervision, free(7)), [&known(7)[..], &[admitted]].concat());
     assert_eq!(after(&mut supervision, free(7)), []);
     let ends: [fn(&mut Pair); 3] = [
@@ -486,6 +487,39 @@ fn an_incarnation_that_began_after_the_isolation_is_admitted_when_that_is_over()
         after(&mut supervision, end);
         assert_eq!(after(&mut supervision, free(7)), known(7));
     }
+}
+
+/// Its node learned of the release before the isolation, so neither of them has ended it, and the
+/// time after which it is refused has passed while it was isolated here.
+#[test]
+pub(in crate::dirnet) fn x14_a_boot_that_is_over_is_refused_once_its_isolation_ends() {
+    let late = |it: &mut Pair| it.handle_time(Instant(1_000_000_000));
+    let held = || {
+        let mut supervision = running();
+        removed(&mut supervision, 1, TERM);
+        isolated(&mut supervision, 1);
+        assert_eq!(after(&mut supervision, late), []);
+        assert_eq!(supervision.poll_timeout(), None);
+        supervision
+    };
+    let refusal = Order::Refuse(PEER, decided(1, 4, 0));
+    let release = Order::Release(PEER, Incarnation(1));
+    let learned = Order::LearnRelease(NODE, Incarnation(1));
+    let known = report(1, Level::Released);
+    let mut supervision = held();
+    assert_eq!(released(&mut supervision, 1), [known, release, refusal]);
+    assert_eq!(released(&mut supervision, 1), [release], "once");
+    let contradicts = |it: &mut Pair| it.handle_free(PEER, Incarnation(1));
+    assert_eq!(after(&mut held(), contradicts), [known, learned, refusal]);
+    let mut ended = held();
+    ended.handle_dead(PEER, 1, Incarnation(1));
+    assert_eq!(released(&mut ended, 1), [known, release]);
+
+    let mut supervision = met();
+    isolated(&mut supervision, 1);
+    assert_eq!(alive(&mut supervision, 1, first(1)), [Order::Isolate(PEER, Incarnation(1))]);
+    let refusal = Order::Refuse(PEER, undecided(1));
+    assert_eq!(after(&mut supervision, contradicts), [known, learned, refusal]);
 }
 
 #[test]

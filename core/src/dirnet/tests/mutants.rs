@@ -167,6 +167,7 @@ scenarios! {
         x11_a_release_ends_the_boots_before_it_that_are_not_known
         g10_what_was_sent_to_an_earlier_session_or_incarnation_counts_no_more
         x14_a_removed_incarnation_that_runs_on_is_refused_after_a_while
+        x14_a_boot_that_is_over_is_refused_once_its_isolation_ends
         x14_of_two_that_removed_each_other_one_ends_in_any_order
         x14_the_next_component_admits_who_only_the_last_one_has_fenced
         x14_a_boot_begins_without_the_removals_of_the_one_before

@@ -173,6 +173,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/backups-keep-removals", RARE),
     scripted("dirnet/fenced-are-heard", RARE),
     and_found(seen("dirnet/removed-run-on", 34, LIVENESS), &["progress"]),
+    scripted("dirnet/released-run-on", RARE),
     and_found(seen("dirnet/fenced-stay-out", 6, &["budget", "progress"]), &["progress"]),
     and_found(seen("dirnet/removals-outlive-boots", 37, LIVENESS), &["progress"]),
     explored("dirnet/the-dead-fence", &["both-ended"]),

@@ -248,6 +248,26 @@ mod tests {
         assert_eq!((boots, world.broken), ([1, 2], None));
     }
 
+    /// Of the cluster that is left out: 1 learns of its release before its isolation and runs on,
+    /// and the deadline of 2 for its refusal comes while it is isolated there.
+    #[test]
+    fn x14_a_boot_that_ran_on_through_its_isolation_ends() {
+        let mut world = World::settled(3, Budget { isolations: 1, releases: 1, ..CALM });
+        let decisions = [Move::Isolate(2, 1), Move::Release(2, 1)];
+        let gossip = [Move::Tell((2, 0), 1), Move::Tell((0, 1), 1)];
+        decisions.into_iter().chain(gossip).for_each(|next| world.act(next));
+        for at in [1, 0, 2, 2] {
+            let report = *world.at(at).up.front().expect("its component has reported");
+            world.act(Move::Up(at, report));
+        }
+        world.act(Move::Expire(2));
+        while let Some(next) = world.free_moves().into_iter().next() {
+            world.act(next);
+        }
+        let boots = [0, 1, 2].map(|node| world.at(node).boot.0);
+        assert_eq!((boots, world.check_rest(), world.broken), ([1, 2, 1], Ok(()), None));
+    }
+
     #[test]
     fn a_name_says_the_size_and_the_bounds() {
         let budget = AdmissionBudget { ends: 1, removals: 2, ..CALM };
