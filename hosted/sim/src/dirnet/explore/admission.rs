@@ -252,7 +252,7 @@ mod tests {
     /// and the deadline of 2 for its refusal comes while it is isolated there.
     #[test]
     fn x14_a_boot_that_ran_on_through_its_isolation_ends() {
-        let mut world = World::settled(3, Budget { isolations: 1, releases: 1, ..CALM });
+        let mut world = World::settled(3, AdmissionBudget { isolations: 1, releases: 1, ..CALM });
         let decisions = [Move::Isolate(2, 1), Move::Release(2, 1)];
         let gossip = [Move::Tell((2, 0), 1), Move::Tell((0, 1), 1)];
         decisions.into_iter().chain(gossip).for_each(|next| world.act(next));
