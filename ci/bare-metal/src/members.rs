@@ -14,7 +14,9 @@ use weft_core::dirnet::{
     Component, ComponentIncarnation, Config, Kept, Limits, Output, Part, Profile, RestartLimit,
     Timing,
 };
-use weft_core::endpoint::{Boots, Endpoint, FRAME_KIND, LANE_SLOTS_MIN, Member, MemberOutput, Plan};
+use weft_core::endpoint::{
+    Boots, Endpoint, FRAME_KIND, LANE_SLOTS_MIN, Member, MemberOutput, Plan,
+};
 use weft_core::fabric::loopback::{Loopback, Net};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::{Duration, Instant};
@@ -123,11 +125,7 @@ impl<'net> Node<'net> {
 }
 
 /// Steps `nodes` until `is_over`; whether that came.
-fn run(
-    nodes: &mut [Node<'_>],
-    now: &mut Instant,
-    is_over: impl Fn(&[Node<'_>]) -> bool,
-) -> bool {
+fn run(nodes: &mut [Node<'_>], now: &mut Instant, is_over: impl Fn(&[Node<'_>]) -> bool) -> bool {
     for _ in 0..STEPS_MAX {
         if is_over(nodes) {
             return true;
@@ -157,12 +155,10 @@ fn recovers() -> Option<bool> {
     // From here on node 2 is silent.
     let [first, second, _] = nodes;
     let mut pair = [first, second];
-    let is_reset = |nodes: &[Node<'_>]| {
-        nodes.iter().any(|node| node.reset == Some((Rank(SILENT.0), FIRST)))
-    };
-    let is_fenced = |nodes: &[Node<'_>]| {
-        nodes.iter().all(|node| !node.endpoint.admitted().contains(SILENT))
-    };
+    let is_reset =
+        |nodes: &[Node<'_>]| nodes.iter().any(|node| node.reset == Some((Rank(SILENT.0), FIRST)));
+    let is_fenced =
+        |nodes: &[Node<'_>]| nodes.iter().all(|node| !node.endpoint.admitted().contains(SILENT));
     if !run(&mut pair, &mut now, is_reset) || !is_fenced(&pair) {
         return Some(false);
     }
