@@ -44,8 +44,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         "ok": true, "node": node, "before": before, "epoch": epoch, "changed": is_changed
     });
     let text = match is_changed {
-        true => format!("node {node} is the manager now, in epoch {epoch}, after node {before}\n"),
-        false => format!("node {node} is already the manager, in epoch {epoch}\n"),
+        true => {
+            format!("node {node} is the manager now, in term {epoch}.{node}, after node {before}\n")
+        }
+        false => format!("node {node} is already the manager, in term {epoch}.{node}\n"),
     };
     output.finish(&object, &text);
     Ok(())

@@ -230,9 +230,10 @@ fn run_partition(partition: &Partition, output: Output) -> Result<(), Failure> {
     let from: Vec<u16> = from.into_iter().collect();
     cut(node, from.clone())?;
     let object = json!({ "ok": true, "node": node, "from": from, "one_way": partition.one_way });
+    let others = explain::nodes(&from);
     let text = match partition.one_way {
-        true => format!("link from node {node} to {from:?} cut\n"),
-        false => format!("link between node {node} and {from:?} cut\n"),
+        true => format!("link from node {node} to {others} cut\n"),
+        false => format!("link between node {node} and {others} cut\n"),
     };
     output.finish(&object, &text);
     Ok(())

@@ -123,7 +123,9 @@ impl Output {
         };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::with_draw_target(Some(len), target).with_style(style);
+        // What comes through a pipe has no length before its end.
+        let len = (len > 0).then_some(len);
+        let bar = ProgressBar::with_draw_target(len, target).with_style(style);
         bar.set_message(what);
         if !self.json && !is_terminal {
             print_progress(bar.downgrade());

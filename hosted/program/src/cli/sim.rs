@@ -158,7 +158,12 @@ fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<
         output.say(&format!("seed {}: {what}", failed.seed));
     }
     let (seeds, events) = (tally.seeds, tally.events);
-    output.finish(&object, &format!("{}: {seeds} seeds, {events} events\n", subject.name));
+    let kept = match tally.failed.len() {
+        0 => "every promise was kept".to_owned(),
+        failed => format!("{failed} broke a promise"),
+    };
+    let text = format!("{}: {seeds} seeds, {events} events: {kept}\n", subject.name);
+    output.finish(&object, &text);
     match tally.failed.first() {
         None => Ok(()),
         Some(failed) => {

@@ -63,7 +63,7 @@ fn streams_go_on_while_one_node_after_the_other_is_manager() {
     assert_eq!(incarnations(&look(&nodes)), incarnations(&before));
     nodes.assert_unharmed();
     let again = place.weft("handover 1 --name t --wait 60").done();
-    assert!(again.contains("node 1 is already the manager, in epoch 5"), "{again}");
+    assert!(again.contains("node 1 is already the manager, in term 5.1"), "{again}");
     let why: Value = place.weft("status --name t --why 2 --json").object();
     assert!(why.to_string().contains("takes over as manager by rule handover"), "{why}");
 }

@@ -23,7 +23,7 @@ fn limited(place: &Place, limit: &str, arguments: &str) -> Said {
 fn a_limit_that_is_too_low_is_refused_before_anything_starts() {
     let place = Place::new();
     for (limit, cure) in [
-        ("ulimit -S -n 40", "ulimit -n 110"),
+        ("ulimit -S -n 40", "ulimit -n 104"),
         ("ulimit -S -v 300000", "ulimit -v "),
         ("ulimit -S -s 1000", "ulimit -s 4096"),
         ("ulimit -S -s 300", "ulimit -s 8192"),

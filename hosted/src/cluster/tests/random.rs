@@ -26,7 +26,7 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
             hold_s,
         },
     );
-    let lane = (3_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
+    let lane = (4_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
     let restart =
         (0_usize..=10_000, 1_u64..=86_400).prop_map(|(max, within_s)| Restart { max, within_s });
     let devices = prop::collection::vec("[a-z0-9_]{1,63}", 0..4);
