@@ -113,8 +113,6 @@ impl<'net> Node<'net> {
         while self.member.look(&self.endpoint, now) {
             self.drain(now);
         }
-        self.member.retry_fences(now);
-        self.drain(now);
         self.member.handle_timeout(now);
         self.drain(now);
     }

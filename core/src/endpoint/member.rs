@@ -120,9 +120,8 @@ pub struct Member<const NODES: usize, const TASKS: usize> {
     look_at: Instant,
     /// The peer whose pulse is looked at next, within a look.
     looks_at: usize,
-    /// Fences that are due, by node: the last boot; 0 for none.
-    due: [Incarnation; NODES],
-    /// Those of them that the host knows of.
+    /// Nodes of which fences are due, and those of them that the host knows of.
+    due: PeerSet,
     announced: PeerSet,
     /// When the fences that failed are tried again.
     fence_at: Instant,
@@ -151,7 +150,7 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
             look_every: Duration(profile.timing().send.0 / LOOKS),
             look_at: now,
             looks_at: 0,
-            due: [Incarnation(0); NODES],
+            due: PeerSet::EMPTY,
             announced: PeerSet::EMPTY,
             fence_at: NEVER,
         }
@@ -175,7 +174,8 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
         self.look_at
     }
 
-    /// When to call [`Self::look`] and [`Self::handle_timeout`] if no input comes before.
+    /// When to call [`Self::look`], [`Self::handle_timeout`] and [`Self::poll_output`] if no input
+    /// comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let machine = self.machine.poll_timeout().unwrap_or(NEVER);
@@ -215,18 +215,6 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
         }
     }
 
-    /// Has fences that failed tried again by the next [`Self::poll_output`], if that is due.
-    pub fn retry_fences(&mut self, now: Instant) {
-        if now >= self.fence_at {
-            self.fence_at = NEVER;
-            for (node, boot) in self.machine.unfenced() {
-                if let Some(due) = self.due.get_mut(usize::from(node.0)) {
-                    *due = boot;
-                }
-            }
-        }
-    }
-
     /// Handles a lane message of [`FRAME_KIND`], or a frame that came another way, from `from`.
     /// What the machine refuses, it counts.
     ///
@@ -251,7 +239,8 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
         self.machine.handle_fenced(now, node, boot);
     }
 
-    /// The next thing that the host has to do; what the endpoint can do is done before. `save` is
+    /// The next thing that the host has to do; what the endpoint can do is done before, and fences
+    /// that failed are tried again once that is due. `save` is
     /// called first, each time: it saves the database, if it has changed, beyond the end of this
     /// process, before any other node learns of its content.
     ///
@@ -281,26 +270,24 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
                     let cell = beat.encode(|bytes| endpoint.crc32c(bytes));
                     let _ = endpoint.pulse(Peer(to.0), &cell);
                 }
-                Output::Fence { node, boot } => {
-                    if let Some(due) = self.due.get_mut(usize::from(node.0)) {
-                        *due = boot.max(*due);
-                    }
-                }
+                Output::Fence { node, .. } => self.due.insert(Peer(node.0)),
                 other => return Ok(Some(MemberOutput::Order(other))),
             }
         }
+        if now >= self.fence_at {
+            self.fence_at = NEVER;
+            self.machine.unfenced().for_each(|(node, _)| self.due.insert(Peer(node.0)));
+        }
         // Behind everything that was decided together with them.
-        for peer in PeerSet::first(NODES).iter() {
-            let (node, boot) = (Rank(peer.0), self.due[peer.index()]);
-            if boot == Incarnation(0) {
-                continue;
-            }
+        let due = |it: &Self| it.machine.unfenced().find(|(node, _)| it.due.contains(Peer(node.0)));
+        while let Some((node, boot)) = due(self) {
+            let peer = Peer(node.0);
             if !self.announced.contains(peer) {
                 self.announced.insert(peer);
                 return Ok(Some(MemberOutput::Fencing { node, boot }));
             }
             self.announced.remove(peer);
-            self.due[peer.index()] = Incarnation(0);
+            self.due.remove(peer);
             if let Some(is_new) = self.fence(endpoint, boots, (node, boot)) {
                 return Ok(Some(MemberOutput::Removed { node, boot, is_new }));
             }

@@ -97,8 +97,6 @@ impl<'net> Process<'net> {
         while self.member.look(&self.endpoint, now) {
             self.drain(now);
         }
-        self.member.retry_fences(now);
-        self.drain(now);
         self.member.handle_timeout(now);
         self.drain(now);
     }
@@ -172,6 +170,29 @@ fn a_silent_member_is_fenced_by_all_before_it_is_reset_and_its_next_boot_joins()
     all[0].endpoint.poll(now);
     all[2].endpoint.poll(now);
     assert_eq!(all[2].endpoint.take(now).unwrap().payload, b"again");
+}
+
+/// No other node learns what this one would not know after a crash.
+#[test]
+fn nothing_is_sent_before_the_database_is_saved() {
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut now = Instant(1);
+    let mut all = three(&net, &mut now);
+    let outputs = |all: &mut Vec<Process<'_>>, now, saved: Result<(), &'static str>| {
+        let Process { endpoint, member, boots, .. } = &mut all[0];
+        member.poll_output(endpoint, boots, now, |_| saved)
+    };
+    let frames = |all: &mut Vec<Process<'_>>, now| {
+        all[0].endpoint.poll(now);
+        all[1].endpoint.poll(now);
+        core::iter::from_fn(|| all[1].endpoint.take_lane().map(drop)).count()
+    };
+    assert_eq!(frames(&mut all, now), 0);
+    all[0].member.machine_mut().isolate(now, Rank(2)).unwrap();
+    assert_eq!(outputs(&mut all, now, Err("the disk is full")), Err("the disk is full"));
+    assert_eq!(frames(&mut all, now), 0, "it is not saved");
+    while let Ok(Some(_)) = outputs(&mut all, now, Ok(())) {}
+    assert!(frames(&mut all, now) > 0);
 }
 
 /// An admission that was decided before the removal is under way when the boot is removed.

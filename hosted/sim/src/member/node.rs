@@ -401,7 +401,6 @@ impl ComponentPeer {
         while is_beating {
             self.act(run, seat, |member, turn, now| is_beating = member.look(turn.endpoint(), now));
         }
-        self.act(run, seat, |member, _, now| member.retry_fences(now));
         self.act(run, seat, |member, _, now| member.handle_timeout(now));
         self.acknowledge(run, seat);
         self.operate(run, seat);

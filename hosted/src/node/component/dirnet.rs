@@ -227,8 +227,6 @@ impl DirNet {
             self.tell_standings();
             self.tell_past();
         }
-        self.member.retry_fences(now);
-        self.drain(now_ns, ground)?;
         if timers == Timers::Running {
             self.member.handle_timeout(now);
             self.drain(now_ns, ground)?;
