@@ -195,6 +195,58 @@ fn nothing_is_sent_before_the_database_is_saved() {
     assert!(frames(&mut all, now) > 0);
 }
 
+/// What is under way with its boots may have begun since the first attempt.
+#[test]
+fn a_fence_that_fails_is_announced_before_each_attempt_and_not_confirmed() {
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut now = Instant(1);
+    let mut all = three(&net, &mut now);
+    // The next incarnation has taken the place of this one, whose fences fail from now on.
+    let _next = net.endpoint(A, Incarnation(2));
+    let manager = &mut all[0];
+    manager.member.machine_mut().isolate(now, Rank(2)).unwrap();
+    let fencing = MemberOutput::Fencing { node: Rank(2), boot: FIRST };
+    for _ in 0..2 {
+        let Process { endpoint, member, boots, .. } = &mut *manager;
+        let mut outputs = Vec::new();
+        while let Ok(Some(output)) =
+            member.poll_output(endpoint, boots, now, |_| Ok::<(), Infallible>(()))
+        {
+            outputs.push(output);
+        }
+        outputs.retain(|output| !matches!(output, MemberOutput::Order(_)));
+        assert_eq!(outputs, [fencing], "at {:?}", now);
+        assert!(member.machine().unfenced().eq([(Rank(2), FIRST)]) && boots.admits(C, FIRST));
+        now = now.after(Duration::from_millis(100));
+        assert!(member.poll_timeout() <= now, "it is tried again");
+    }
+}
+
+/// Every heartbeat is handled once.
+#[test]
+fn a_look_ends_and_finds_no_heartbeat_twice() {
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut now = Instant(1);
+    let mut all = three(&net, &mut now);
+    all[0].member.machine_mut().handle_timeout(now.after(Duration::from_millis(1)));
+    all[0].drain(now);
+    for _ in 0..2 {
+        all.iter_mut().for_each(|it| drop(it.endpoint.poll(now)));
+    }
+    now = all[1].member.next_look().max(now);
+    let looked = |it: &mut Process<'_>, now| {
+        let mut count = 0;
+        while it.member.look(&it.endpoint, now) {
+            count += 1;
+            it.drain(now);
+        }
+        count
+    };
+    assert!(looked(&mut all[1], now) > 0, "a heartbeat came");
+    now = all[1].member.next_look();
+    assert_eq!(looked(&mut all[1], now), 0, "and none since");
+}
+
 /// An admission that was decided before the removal is under way when the boot is removed.
 #[test]
 fn a_removed_boot_is_admitted_no_more_and_no_other_is_affected() {
