@@ -231,7 +231,9 @@ fn a_look_ends_and_finds_no_heartbeat_twice() {
     all[0].member.machine_mut().handle_timeout(now.after(Duration::from_millis(1)));
     all[0].drain(now);
     for _ in 0..2 {
-        all.iter_mut().for_each(|it| drop(it.endpoint.poll(now)));
+        for process in &mut all {
+            process.endpoint.poll(now);
+        }
     }
     now = all[1].member.next_look().max(now);
     let looked = |it: &mut Process<'_>, now| {
