@@ -158,6 +158,7 @@ mutants! {
     ISOLATED_PEERS_DECIDE = "isolated-peers-decide", "X-5: what they decided ends no boot";
     ISOLATED_NODES_WAIT = "isolated-nodes-wait", "X-11: an isolated node asks for its release";
     LATE_ISOLATIONS_WAIT = "late-isolations-wait", "X-11: it asks those that it has met before";
+    UNSEEN_ISOLATIONS_END_NOTHING = "unseen-isolations-end-nothing", "X-11: a release is news";
     ORDERED_IS_ENTERED = "ordered-is-entered", "G-19: a removal outlives one that hangs early";
     CLONES_FORGET_ISOLATIONS = "clones-forget-isolations", "X-11: the supervisor remembers them";
     RESTARTS_WITHOUT_LIMIT = "restarts-without-limit", "X-6: restarts are limited";

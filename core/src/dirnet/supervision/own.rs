@@ -1,7 +1,10 @@
 //! The own node: the incarnation that runs, what ends its boot, and its isolation.
 
 use super::{Announcement, Fenced, Order, Supervision};
-use crate::dirnet::{CONTRADICTED_FORGET_FENCES, ENDED_BOOTS_FENCE, LATE_ISOLATIONS_WAIT};
+use crate::dirnet::{
+    CONTRADICTED_FORGET_FENCES, ENDED_BOOTS_FENCE, LATE_ISOLATIONS_WAIT,
+    UNSEEN_ISOLATIONS_END_NOTHING,
+};
 use crate::dirnet::{ComponentIncarnation, Level, Standing};
 use crate::ids::{Incarnation, Peer, PeerSet, Rank};
 
@@ -158,7 +161,7 @@ impl<const NODES: usize> Supervision<NODES> {
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
     pub fn handle_released_by(&mut self, boot: Incarnation) {
         self.begin();
-        self.stand(Standing::release(boot));
+        self.release_oneself(boot);
     }
 
     /// Whether the message that this node has sent to `by` in this session, or is about to send,
@@ -181,6 +184,18 @@ impl<const NODES: usize> Supervision<NODES> {
             self.orders.push(Order::LearnRelease(self.me, released));
         } else {
             self.stand(Standing::isolate(boot));
+        }
+    }
+
+    /// Isolations of this node up to `boot` are over. One that was never known here has ended the
+    /// boot that it names all the same: peers have removed it, and wait for the next.
+    pub(super) fn release_oneself(&mut self, boot: Incarnation) {
+        let is_new = self.own.standing.released() < boot;
+        let was_unknown = is_new && self.own_isolation().is_none();
+        self.stand(Standing::release(boot));
+        let is_over = self.own.boot.is_some_and(|own| own <= boot);
+        if was_unknown && is_over && !UNSEEN_ISOLATIONS_END_NOTHING.is_planted() {
+            self.reboot();
         }
     }
 

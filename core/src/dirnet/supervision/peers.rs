@@ -269,7 +269,7 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_released(&mut self, node: Rank, boot: Incarnation) {
         self.begin();
         if node == self.me {
-            return self.stand(Standing::release(boot));
+            return self.release_oneself(boot);
         }
         let peer = Peer(node.0);
         let is_new = self.learn_release(peer, boot);

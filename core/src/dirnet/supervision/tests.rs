@@ -608,14 +608,42 @@ pub(in crate::dirnet) fn x14_a_session_that_begins_fences_what_the_last_one_admi
 /// The peer ignores what an isolated node has fenced, and this node is none.
 #[test]
 pub(in crate::dirnet) fn x14_a_node_that_contradicts_its_isolation_repeats_what_it_has_fenced() {
-    let mut supervision = running();
-    after(&mut supervision, |it| it.handle_released_by(Incarnation(1)));
+    let mut supervision = met();
+    let released = |it: &mut Pair| it.handle_released_by(Incarnation(1));
+    assert_eq!(after(&mut supervision, released), [Order::Reboot]);
+    supervision.handle_started(begun(2));
+    assert_eq!(after(&mut supervision, Pair::handle_ready), []);
+    assert_eq!(alive(&mut supervision, 1, first(1)), connect(first(1)));
     after(&mut supervision, |it| it.handle_parted(PEER, 1));
     after(&mut supervision, |it| it.handle_met(PEER, 2));
     assert_eq!(alive(&mut supervision, 2, first(1)), [Order::Refuse(PEER, undecided(1))]);
     let contradicts = after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
     let refuses = Order::Refuse(PEER, undecided(1));
     assert_eq!(contradicts, [Order::Contradict(PEER, Incarnation(1)), refuses]);
+}
+
+/// It was isolated and released before any supervisor had learned of either: its peers have removed
+/// the boot that runs.
+#[test]
+pub(in crate::dirnet) fn x11_a_release_ends_the_boot_that_an_unseen_isolation_has_ended() {
+    for by_component in [true, false] {
+        let released = |boot| {
+            move |it: &mut Pair| match by_component {
+                true => it.handle_released(Rank(0), Incarnation(boot)),
+                false => it.handle_released_by(Incarnation(boot)),
+            }
+        };
+        let mut supervision = met();
+        assert_eq!(after(&mut supervision, released(1)), [Order::Reboot]);
+        supervision.handle_started(begun(2));
+        assert_eq!(after(&mut supervision, released(1)), [], "of the boot before");
+
+        // One that was seen has ended it.
+        let mut supervision = met();
+        after(&mut supervision, |it| it.handle_isolated_by(PEER, Incarnation(1)));
+        let over = [Order::Keep(None), Order::Resume];
+        assert_eq!(after(&mut supervision, released(1)), over);
+    }
 }
 
 /// In either order the later removal stands.

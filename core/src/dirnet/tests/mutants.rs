@@ -182,6 +182,7 @@ scenarios! {
         x14_the_decision_of_the_later_term_stands
         x14_a_session_that_begins_fences_what_the_last_one_admitted
         x14_a_node_that_contradicts_its_isolation_repeats_what_it_has_fenced
+        x11_a_release_ends_the_boot_that_an_unseen_isolation_has_ended
         x14_an_older_decision_changes_nothing
         g19_a_removal_by_decision_is_remembered_and_a_loss_is_not;
     isolation:

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (before, _) = order.manager()?;
     let (node, epoch) = Handover { order: &order, to: arguments.to, before }.done()?;
     let done = format!("node {node} is the manager now");
-    order.await_all(None, &done, |it| (it.epoch, it.manager) >= (epoch, node))?;
+    order.await_all(None, &done, |it| (it.epoch, it.manager) >= (epoch, node), || Ok(()))?;
     let is_changed = node != before;
     let object = json!({
         "ok": true, "node": node, "before": before, "epoch": epoch, "changed": is_changed

@@ -34,9 +34,19 @@ pub(super) struct Arguments {
 pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let node = arguments.node;
     let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
+    let boot = order.standing(node).map(|standing| standing.boot);
     let Given { manager, was_isolated } = order.give(node, NodeOrder::Isolate)?;
     let done = obeyed(node, "isolated", manager);
-    order.await_all(Some(node), &done, |standing| standing.isolated.contains(&node))?;
+    let is_out = |standing: &DirNetStatus| standing.isolated.contains(&node);
+    let was_released = || {
+        let next_boot = order.standing(node).filter(|it| boot.is_some_and(|boot| boot < it.boot));
+        next_boot.is_some() && order.standing(manager).is_some_and(|it| !is_out(&it))
+    };
+    order.await_all(Some(node), &done, is_out, || {
+        let cause = format!("node {node} was isolated, and released since by another order");
+        let cure = format!("if it is to stay out, run `weft isolate {node}` again");
+        if was_released() { Err(Failure::of(Code::Standing, cause, cure)) } else { Ok(()) }
+    })?;
     let object = json!({
         "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_isolated
     });
@@ -52,7 +62,7 @@ pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failu
     let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
     let Given { manager, .. } = order.give(node, NodeOrder::Release)?;
     let done = obeyed(node, "released", manager);
-    order.await_all(Some(node), &done, |standing| !standing.removed.contains(&node))?;
+    order.await_all(Some(node), &done, |it| !it.removed.contains(&node), || Ok(()))?;
     let returned = order.running.await_return(node, 0, 1, order.deadline.remaining());
     let returned = returned.map_err(|failure| failure.behind(&done))?;
     let incarnation = returned.incarnation;
@@ -232,12 +242,14 @@ impl Order {
         Err(Failure::of(Code::Standing, cause, cure))
     }
 
-    /// Waits until every node that answers, but `except`, stands so; `done` says what was done.
+    /// Waits until every node that answers, but `except`, stands so, or `go_on` says why none will
+    /// any more; `done` says what was done.
     pub(super) fn await_all(
         &self,
         except: Option<u16>,
         done: &str,
         is_so: impl Fn(&DirNetStatus) -> bool,
+        go_on: impl Fn() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let others = || self.running.ranks().filter(|rank| Some(*rank) != except);
         let failed = || {
@@ -248,8 +260,11 @@ impl Order {
         };
         self.wait(failed, || {
             let mut standings = others().filter_map(|rank| self.standing(rank));
-            standings.all(|standing| is_so(&standing)).then_some(())
-        })
+            if standings.all(|standing| is_so(&standing)) {
+                return Some(Ok(()));
+            }
+            go_on().err().map(Err)
+        })?
     }
 
     pub(super) fn wait<T>(

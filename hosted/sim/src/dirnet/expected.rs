@@ -187,6 +187,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     scripted("dirnet/isolated-peers-decide", RARE),
     seen("dirnet/isolated-nodes-wait", 63, LIVENESS),
     explored("dirnet/late-isolations-wait", &["standing"]),
+    scripted("dirnet/unseen-isolations-end-nothing", RARE),
     scripted("dirnet/ordered-is-entered", RARE),
     seen("dirnet/clones-forget-isolations", 14, LIVENESS),
     scripted("dirnet/restarts-without-limit", REVIVED),
