@@ -45,6 +45,56 @@ impl Decision {
     }
 }
 
+/// What decisions have removed: of each member the epochs up to one. It only grows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Removals<const PEERS: usize> {
+    last: [Incarnation; PEERS],
+    /// The term of the last decision that was executed.
+    term: Term,
+}
+
+impl<const PEERS: usize> Default for Removals<PEERS> {
+    fn default() -> Self {
+        Self { last: [Incarnation(0); PEERS], term: Term::default() }
+    }
+}
+
+impl<const PEERS: usize> Removals<PEERS> {
+    /// Whether the epoch of `peer` that began in incarnation `epoch` is not removed. Of one that is
+    /// no member nothing is.
+    #[must_use]
+    pub fn counts(&self, peer: Peer, epoch: Incarnation) -> bool {
+        self.last.get(peer.index()).is_none_or(|last| *last < epoch)
+    }
+
+    /// The members of which an epoch is removed, each with the last one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Peer, Incarnation)> {
+        (0..).map(Peer).zip(self.last).filter(|(_, last)| *last > Incarnation(0))
+    }
+
+    /// The epochs of `peer` up to `last` are removed, and fenced.
+    pub(crate) fn insert(&mut self, peer: Peer, last: Incarnation) {
+        if let Some(known) = self.last.get_mut(peer.index()) {
+            *known = last.max(*known);
+        }
+    }
+
+    /// Executes `decision` in a cluster of `peers` members: fences what it removes.
+    ///
+    /// # Errors
+    /// [`RemoveError`]; nothing changed.
+    pub(crate) fn execute(
+        &mut self,
+        fabric: &mut impl Fabric,
+        decision: Decision,
+        peers: u16,
+    ) -> Result<(), RemoveError> {
+        decision.fence(fabric, peers, &mut self.term)?;
+        self.insert(decision.removed, decision.last);
+        Ok(())
+    }
+}
+
 /// Why the member was not removed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemoveError {

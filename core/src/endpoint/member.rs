@@ -16,7 +16,7 @@
 
 use super::mutants::{FAILED_FENCE_CONFIRMED, FAILED_FENCE_LEFT, REMOVAL_FORGOTTEN};
 use super::{Endpoint, Machine, Plan};
-use crate::decision::Decision;
+use crate::decision::{Decision, Removals};
 use crate::dirnet::{
     Beat, Component, Database, FRAME_LEN, Frame, FrameError, Output, PARTS_MAX, Profile, Seat,
 };
@@ -45,12 +45,12 @@ const _: () = assert!(crate::dirnet::BEAT_LEN == PULSE_LEN);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Boots<const PEERS: usize> {
     admitted: [Incarnation; PEERS],
-    removed: [Incarnation; PEERS],
+    removals: Removals<PEERS>,
 }
 
 impl<const PEERS: usize> Default for Boots<PEERS> {
     fn default() -> Self {
-        Self { admitted: [Incarnation(0); PEERS], removed: [Incarnation(0); PEERS] }
+        Self { admitted: [Incarnation(0); PEERS], removals: Removals::default() }
     }
 }
 
@@ -59,7 +59,7 @@ impl<const PEERS: usize> Boots<PEERS> {
     /// before the boot was removed is stale.
     #[must_use]
     pub fn admits(&self, peer: Peer, boot: Incarnation) -> bool {
-        self.removed.get(peer.index()).is_some_and(|removed| boot > *removed)
+        peer.index() < PEERS && self.removals.counts(peer, boot)
     }
 
     /// An incarnation of this boot of `peer` is about to be admitted. Every earlier one must be
@@ -72,10 +72,8 @@ impl<const PEERS: usize> Boots<PEERS> {
 
     /// The boots of `peer` up to this one are removed by decision.
     pub(super) fn handle_removed(&mut self, peer: Peer, boot: Incarnation) {
-        if let Some(removed) = self.removed.get_mut(peer.index())
-            && !REMOVAL_FORGOTTEN.is_planted()
-        {
-            *removed = boot.max(*removed);
+        if !REMOVAL_FORGOTTEN.is_planted() {
+            self.removals.insert(peer, boot);
         }
     }
 

@@ -12,9 +12,9 @@ use super::seats::Grank;
 use super::stream::Stream;
 use super::turn::Turn;
 use super::work::Errand;
-use crate::decision::{Decision, RemoveError};
+use crate::decision::{Decision, Removals, RemoveError};
 use crate::fabric::{At, Completion, Fabric};
-use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LaneReader, LaneWriter};
 use crate::wire::group::{Head, Spread};
 
@@ -39,9 +39,7 @@ pub struct Groups<const PEERS: usize, const GROUPS: usize, P = Group<PEERS>> {
     incarnation: Incarnation,
     epoch: Incarnation,
     me: Peer,
-    /// The last epoch of each peer that a decision has removed.
-    removed: [Incarnation; PEERS],
-    term: Term,
+    removals: Removals<PEERS>,
     /// Those that are admitted.
     reachable: PeerSet,
     lanes: [Option<Lanes>; PEERS],
@@ -95,8 +93,7 @@ where
             incarnation,
             epoch: Incarnation(FIRST),
             me: fabric.me(),
-            removed: [Incarnation(0); PEERS],
-            term: Term::default(),
+            removals: Removals::default(),
             reachable: PeerSet::EMPTY,
             lanes: [const { None }; PEERS],
             groups: [const { None }; GROUPS],
@@ -133,9 +130,7 @@ where
         }
         let at = (self.config, self.regions);
         let mut group: P = Group::open(fabric, at, id, members, self.epoch)?;
-        for (peer, last) in (0..).map(Peer).zip(self.removed).filter(|it| it.1.0 > 0) {
-            group.borrow_mut().remove(peer, last);
-        }
+        self.removals.iter().for_each(|(peer, last)| group.borrow_mut().remove(peer, last));
         *place = Some(group);
         Ok(())
     }
@@ -210,10 +205,10 @@ where
         let is_past = open.any(|it| it.epoch(peer) > Some(last));
         if !is_past {
             // First, so that no posted write of the peer lands in a stream that is being closed.
-            decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
+            self.removals.execute(fabric, decision, self.config.sizes().peers)?;
             self.handle_fenced(peer);
         }
-        self.removed[peer.index()] = last;
+        self.removals.insert(peer, last);
         each_mut(&mut self.groups).for_each(|group| group.remove(peer, last));
         Ok(())
     }
@@ -221,7 +216,7 @@ where
     /// Whether an epoch of `peer` up to `last` is not removed yet.
     #[must_use]
     pub fn counts(&self, peer: Peer, last: Incarnation) -> bool {
-        self.removed.get(peer.index()).is_none_or(|removed| *removed < last)
+        self.removals.counts(peer, last)
     }
 
     /// The members of `group` that this one counts: those that no decision has removed, and those

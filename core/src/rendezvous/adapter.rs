@@ -10,9 +10,9 @@ use super::outcome::{
 };
 use super::pool::Pool;
 use super::source::MESSAGE_LEN_MAX;
-use crate::decision::{Decision, RemoveError};
+use crate::decision::{Decision, Removals, RemoveError};
 use crate::fabric::{Completion, Fabric, Memory, PostError};
-use crate::ids::{Incarnation, Peer, PeerSet, Term};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LaneReader, LaneWriter, SendError};
 use crate::time::Instant;
 use crate::wire::rendezvous::{Shape, Status};
@@ -36,9 +36,7 @@ pub struct Adapter<const PEERS: usize, const SLOTS: usize> {
     incarnation: Incarnation,
     me: Peer,
     live: PeerSet,
-    /// The last epoch of each member that a decision has removed.
-    removed: [Incarnation; PEERS],
-    term: Term,
+    removals: Removals<PEERS>,
     lanes: [Option<Lanes>; PEERS],
     /// Those that are admitted.
     reachable: PeerSet,
@@ -77,8 +75,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
             incarnation,
             me: fabric.me(),
             live: PeerSet::first(usize::from(sizes.peers)),
-            removed: [Incarnation(0); PEERS],
-            term: Term::default(),
+            removals: Removals::default(),
             lanes: [const { None }; PEERS],
             reachable: PeerSet::EMPTY,
             ends: Ends::new(config, regions, boot),
@@ -137,8 +134,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
             return Ok(());
         }
         // First: what was lent to the peer is free only when it cannot read any more.
-        decision.fence(fabric, self.config.sizes().peers, &mut self.term)?;
-        self.removed[peer.index()] = last;
+        self.removals.execute(fabric, decision, self.config.sizes().peers)?;
         self.live.remove(peer);
         self.handle_fenced(peer);
         self.ends.destination.handle_removed(peer);
@@ -148,7 +144,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     /// Whether an epoch of `peer` up to `last` is not removed yet.
     #[must_use]
     pub fn counts(&self, peer: Peer, last: Incarnation) -> bool {
-        self.removed.get(peer.index()).is_none_or(|removed| *removed < last)
+        self.removals.counts(peer, last)
     }
 
     /// The members that are not removed, and those that have come back.
