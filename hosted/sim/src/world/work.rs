@@ -58,7 +58,8 @@ impl World {
         flight.overtakes = is_granted && flight.apart && self.draws_overtaking();
         let next = self.pair_ref(me, to).landing().map(|flight| flight.number);
         self.note(|| {
-            format!("{me}.{incarnation} -> {to}: work {}, {}", flight.number, flight.load)
+            let passes = if flight.overtakes { ", passes reads" } else { "" };
+            format!("{me}.{incarnation} -> {to}: work {}, {}{passes}", flight.number, flight.load)
         });
         self.pair(me, to).flights.push_back(flight);
         if self.pair_ref(me, to).landing().map(|flight| flight.number) != next {
