@@ -111,8 +111,8 @@ impl LaneWriter {
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
         seal(&mut slot, stamp, self.sent as u32, |bytes| fabric.crc32c(bytes));
         let bytes = &slot[..(HEADER_LEN + usize::from(len)).next_multiple_of(8)];
-        // A message does not wait behind a long read. Those that let the reader change what a read is
-        // after are sent once it has completed: a group's Ack and Report, BUFFER_IDLE of a
+        // A message does not wait behind a long read. Those that let the reader change what a read
+        // is after are sent once it has completed: a group's Ack and Report, BUFFER_IDLE of a
         // rendezvous, whose CANCEL comes before its first read. The DIR net reads nothing.
         let flags = CompletionFlags::QUIET | CompletionFlags::WAKE | CompletionFlags::APART;
         let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));

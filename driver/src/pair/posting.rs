@@ -10,9 +10,9 @@
 //!
 //! F-1 across kinds: a device may begin a write while a read or an atomic before it is on its
 //! way, and an atomic while a read is. Such a work, and all behind it, is *held* here, its bytes
-//! copied, until a poll finds that what it waits for has ended. A write that is apart waits for what
-//! is held before it, and for nothing else: the device keeps it behind earlier writes, and ends it
-//! behind the reads that it may have passed.
+//! copied, until a poll finds that what it waits for has ended. A write that is apart waits only
+//! for what is held before it: the device keeps it behind earlier writes, and ends it behind the
+//! reads that it may have passed.
 //!
 //! Verbs have a flag for that (`IBV_SEND_FENCE`), and it is not used: soft-RoCE of kernel 6.1
 //! stops for good, without retry and without completion, when a fenced write must be repeated

@@ -87,7 +87,7 @@ pub fn f1_a_read_comes_between_the_writes_around_it<H: Harness>(harness: &mut H)
 /// and behind the reads and atomics that they may pass.
 pub fn f1_a_write_apart_passes_only_reads_and_atomics<H: Harness>(harness: &mut H) {
     let mut trial = Trial::new(harness, "F-1");
-    // Under a write that passes it, an atomic on the same word could bring the old value back (F-4).
+    // An atomic that a write passes could bring back the old value of the same word (F-4).
     let (word, count) = (at(WORDS, 24), at(WORDS, 32));
     trial.at(B).memory().store(WORDS, count.offset, 1);
     for round in 1..=ROUNDS {

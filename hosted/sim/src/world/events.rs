@@ -99,7 +99,7 @@ impl World {
         self.timing.as_mut().map_or(low, |timing| timing.draws.between(low, high))
     }
 
-    /// Whether a write that may overtake reads and atomics does. In an untimed world that is chosen.
+    /// Whether a write that may overtake reads and atomics does. An explorer chooses that.
     pub(super) fn draws_overtaking(&mut self) -> bool {
         self.timing.as_mut().is_some_and(|timing| timing.overtaking.chance(1, 2))
     }
