@@ -4,7 +4,7 @@
 //!
 //! | rule | how |
 //! |---|---|
-//! | F-1 | a reliable connection carries requests out in order; a write behind reads or atomics is held back until they have ended |
+//! | F-1 | a reliable connection carries requests out in order; a write behind reads or atomics is held back until they have ended, unless it is apart |
 //! | F-2 | [`send_queue`](crate::send_queue) |
 //! | F-4 | work for oneself goes through a pair that ends at oneself, and so through the same device |
 //! | F-5 | looked up in the layout before posting, since a refusal by the device costs the pair; and enforced by the peer's device, by registration and protection domain |

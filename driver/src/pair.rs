@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::queue_pair::{Failed, Init, QueuePair, ReadyToSend, Request};
 use crate::region::{Domain, GrantedRegions};
 use crate::scratch::Scratch;
-use crate::send_queue::{Ended, Fetch, SendQueue};
+use crate::send_queue::{Behind, Ended, Fetch, SendQueue};
 use crate::{Config, End, Errno, Error, Grant, HostMemory, LocalEnd, RemoteEnd, Verb};
 
 mod polling;
@@ -61,7 +61,7 @@ pub(crate) struct Pair<M> {
     remote: Option<End>,
     queue: SendQueue,
     /// Works of the queue that the device does not have yet, in order.
-    held: VecDeque<Request<'static>>,
+    held: VecDeque<(Request<'static>, Behind)>,
     config: Config,
     /// The longest message that both the device and the configuration take.
     message_len: u32,
@@ -221,7 +221,8 @@ impl<M: HostMemory> Pair<M> {
 
     /// Whether the device has still to end work that it was given before the pair was lost.
     fn is_flushing(&self) -> bool {
-        let is_left_to_us = self.held.front().is_some_and(|held| self.queue.is_next(held.place));
+        let is_left_to_us =
+            self.held.front().is_some_and(|(held, _)| self.queue.is_next(held.place));
         matches!(self.state, State::Failed(_)) && !self.queue.is_empty() && !is_left_to_us
     }
 

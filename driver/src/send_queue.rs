@@ -57,6 +57,17 @@ pub(crate) enum Fetch {
     Word,
 }
 
+/// Which earlier work has to end before the device may have a work (F-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Reads and atomics: a write.
+    Fetches,
+    /// Reads: an atomic.
+    Reads,
+    /// None: a read, which the device keeps behind all of it, and a write that is apart.
+    Nothing,
+}
+
 /// Whether the device reports a work's success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -136,13 +147,12 @@ impl SendQueue {
         (self.tail - self.head) as usize
     }
 
-    /// Whether work that fetches in this way must not be handed over before other work has
-    /// ended (F-1): a write waits for reads and atomics, an atomic for reads.
-    pub(crate) fn must_wait(&self, fetch: Fetch) -> bool {
-        match fetch {
-            Fetch::Nothing => self.fetching > self.head,
-            Fetch::Word => self.reading > self.head,
-            Fetch::Bytes => false,
+    /// Whether the device still has work that what comes next must be behind.
+    pub(crate) fn must_wait(&self, behind: Behind) -> bool {
+        match behind {
+            Behind::Fetches => self.fetching > self.head,
+            Behind::Reads => self.reading > self.head,
+            Behind::Nothing => false,
         }
     }
 

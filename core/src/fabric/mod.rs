@@ -15,7 +15,7 @@
 //!
 //! | # | rule |
 //! |---|---|
-//! | F-1 | Work posted to one peer takes effect in posting order. Between peers there is no order. |
+//! | F-1 | Work posted to one peer takes effect in posting order, except that a write with [`CompletionFlags::APART`] may take effect before reads and atomics posted earlier. Between peers there is no order. |
 //! | F-2 | Every accepted work completes exactly once; [`CompletionFlags::QUIET`] work that succeeds completes silently, with the next success to the same peer. Success of a write: the bytes are in the peer's memory; of a read: they are in mine; of an atomic: I have the old value. The answer of [`Fabric::post_now`] is such a completion. |
 //! | F-3 | Within one write or read, bytes arrive in any order: a concurrent observer may see any subset of its bytes. Not even an aligned word is indivisible under a plain write; only the words of remote atomics are. |
 //! | F-4 | Remote atomics are atomic only among themselves. The owner of such a word touches it through its own fabric too (peer = self), or with plain loads. |

@@ -53,6 +53,14 @@ bitflags! {
         /// When the work is done, wake the peer's loop if it sleeps. Without it a sleeping peer
         /// sees the bytes when it next wakes for another reason.
         const WAKE = 2;
+        /// A write that asks for no order against earlier reads and atomics to the same peer: it
+        /// may take effect before they have. Earlier writes stay before it, and all later work
+        /// stays behind it and behind them (F-1). On other work it changes nothing.
+        ///
+        /// A device may begin a write while an earlier read is under way, so a fabric over verbs
+        /// keeps other writes back until such reads have ended. A small write that no read must
+        /// precede need not wait for a long one.
+        const APART = 4;
     }
 }
 

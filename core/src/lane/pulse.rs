@@ -40,7 +40,10 @@ impl Regions {
     ) -> Result<(), PostError> {
         let op = Op::Write { to: self.pulse_at(fabric.me()), bytes };
         let id = WorkId::new(LANE_WORK, PULSE_MARK | u64::from(to.0));
-        fabric.post(to, Work { id, op, flags: CompletionFlags::QUIET })
+        // A pulse says that its writer runs. Behind a long read it would say so too late, and no
+        // read of this writer reaches its cell.
+        let flags = CompletionFlags::QUIET | CompletionFlags::APART;
+        fabric.post(to, Work { id, op, flags })
     }
 
     /// A copy of the pulse that `from` has written here, whole or torn.

@@ -116,7 +116,8 @@ impl LaneReader {
         let to = At { region: self.credit, ..self.written };
         let op = Op::Write { to, bytes: &bytes };
         let id = WorkId::new(LANE_WORK, u64::from(self.writer.0));
-        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
+        // The credit is for slots that were copied out of own memory; no read has a part in that.
+        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE | CompletionFlags::APART;
         let posted = fabric.post(self.writer, Work { id, op, flags });
         if posted.is_ok() || CREDIT_FORGOTTEN.is_planted() {
             self.credited = self.taken;

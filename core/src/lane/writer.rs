@@ -64,7 +64,8 @@ impl LaneWriter {
         Self { config, me, reader, written, credit, session, sent: 0, taken: 0 }
     }
 
-    /// Sends one message.
+    /// Sends one message. It stays behind writes that were posted to the reader earlier, and may
+    /// pass reads and atomics: what they are after must stay until they have completed.
     ///
     /// # Errors
     /// [`SendError`].
@@ -110,7 +111,10 @@ impl LaneWriter {
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
         seal(&mut slot, stamp, self.sent as u32, |bytes| fabric.crc32c(bytes));
         let bytes = &slot[..(HEADER_LEN + usize::from(len)).next_multiple_of(8)];
-        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE;
+        // A message does not wait behind a long read. Those that let the reader change what a read
+        // is after are sent once it has completed: a group's Ack and Report, BUFFER_IDLE of a
+        // rendezvous, whose CANCEL comes before its first read. The DIR net reads nothing.
+        let flags = CompletionFlags::QUIET | CompletionFlags::WAKE | CompletionFlags::APART;
         let id = WorkId::new(LANE_WORK, u64::from(self.reader.0));
         let posted = fabric.post(self.reader, Work { id, op: Op::Write { to, bytes }, flags });
         if !REFUSAL_COUNTED.is_planted() {

@@ -122,7 +122,11 @@ impl<const PEERS: usize> Origin<PEERS> {
         let len = before_last + self.used(fabric, map, last);
         let reports = last.is_multiple_of(every);
         let quiet = if reports { CompletionFlags::empty() } else { CompletionFlags::QUIET };
-        let flags = quiet | CompletionFlags::WAKE;
+        // A message may pass earlier reads: those are of the peer's `replay` and `progress`, which
+        // the peer alone writes, so they can show no more than that it has the message already. A
+        // vote is not drawn from a newer slot (N-5), progress only grows, and what may be written
+        // was decided by reads that have completed (N-9). A new pair has no earlier work.
+        let flags = quiet | CompletionFlags::WAKE | CompletionFlags::APART;
         let op = Op::WriteFrom { to: at, from: at, len };
         fabric.post(peer, Work { id: Errand::Write { last }.id(), op, flags })?;
         self.note_posted(peer, last);

@@ -59,11 +59,13 @@ impl Broken {
     fn delays(&self, peer: Peer, work: &Work<'_>) -> bool {
         match self.fault {
             Fault::ReversesBatches
+            | Fault::ApartPassesAll
             | Fault::NeedsTargetToPoll
             | Fault::FencesOnPaper
             | Fault::AnswersAhead => true,
             Fault::OneStagingBuffer => matches!(work.op, Op::Write { .. }),
             Fault::ReadsLate => matches!(work.op, Op::Read { .. }),
+            Fault::ApartLate => work.flags.contains(CompletionFlags::APART),
             Fault::QuietAfterSignalled => work.flags.contains(CompletionFlags::QUIET),
             Fault::OwnAtomicsInTwoSteps => peer == self.inner.me(),
             _ => false,
@@ -93,6 +95,10 @@ impl Broken {
     fn deliver(&mut self) {
         if self.has(Fault::ReversesBatches) {
             self.late.make_contiguous().reverse();
+        }
+        if self.has(Fault::ApartPassesAll) {
+            let is_apart = |work: &Work<'_>| work.flags.contains(CompletionFlags::APART);
+            self.late.make_contiguous().sort_by_key(|(_, work, _)| !is_apart(work));
         }
         if self.has(Fault::QuietAfterSignalled) {
             self.count += 1;

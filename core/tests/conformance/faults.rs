@@ -10,6 +10,8 @@ pub(crate) enum Fault {
     // Order.
     ReversesBatches,
     ReadsLate,
+    ApartPassesAll,
+    ApartLate,
     // Completions.
     LosesCompletions,
     DoublesCompletions,
@@ -77,7 +79,15 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
         Fault::ReversesBatches,
         &["f1_work_takes_effect_in_posting_order", "f1_the_last_of_many_writes_stays"],
     ),
-    (Fault::ReadsLate, &["f1_a_read_comes_between_the_writes_around_it"]),
+    (
+        Fault::ReadsLate,
+        &[
+            "f1_a_read_comes_between_the_writes_around_it",
+            "f1_a_write_apart_passes_only_reads_and_atomics",
+        ],
+    ),
+    (Fault::ApartPassesAll, &["f1_a_write_apart_passes_only_reads_and_atomics"]),
+    (Fault::ApartLate, &["f1_a_write_apart_passes_only_reads_and_atomics"]),
     (Fault::LosesCompletions, &["f2_each_work_completes_once_under_its_name"]),
     (Fault::DoublesCompletions, &["f2_each_work_completes_once_under_its_name"]),
     (Fault::SwapsNames, &["f2_each_work_completes_once_under_its_name"]),

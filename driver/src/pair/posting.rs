@@ -10,7 +10,9 @@
 //!
 //! F-1 across kinds: a device may begin a write while a read or an atomic before it is on its
 //! way, and an atomic while a read is. Such a work, and all behind it, is *held* here, its bytes
-//! copied, until a poll finds that what it waits for has ended.
+//! copied, until a poll finds that what it waits for has ended. A write that is apart waits only
+//! for what is held before it: the device keeps it behind earlier writes, and ends it behind the
+//! reads that it may have passed.
 //!
 //! Verbs have a flag for that (`IBV_SEND_FENCE`), and it is not used: soft-RoCE of kernel 6.1
 //! stops for good, without retry and without completion, when a fenced write must be repeated
@@ -20,7 +22,7 @@ use weft_core::fabric::{At, CompletionFlags, Op, PostError, Work, WorkId};
 
 use super::{Loss, Pair, State};
 use crate::queue_pair::{Action, Data, Request};
-use crate::send_queue::{Place, Report};
+use crate::send_queue::{Behind, Place, Report};
 use crate::{Errno, Grant, HostMemory};
 
 /// The end of a request that lies in the peer.
@@ -29,10 +31,11 @@ struct Far {
     action: Action,
     address: u64,
     key: u32,
+    behind: Behind,
 }
 
 /// No bytes at all.
-const NOWHERE: Far = Far { action: Action::Write, address: 0, key: 0 };
+const NOWHERE: Far = Far { action: Action::Write, address: 0, key: 0, behind: Behind::Fetches };
 
 /// The end of a request that lies here.
 #[derive(Clone, Copy)]
@@ -50,7 +53,16 @@ impl<M: HostMemory> Pair<M> {
         let report = if is_quiet { Report::Quiet } else { Report::Loud };
         let (target, _) = work.op.target();
         let address = grant.address + u64::from(target.offset);
-        let far = |action| Far { action, address, key: grant.key };
+        let behind = match work.op {
+            Op::Write { .. } | Op::WriteFrom { .. }
+                if !work.flags.contains(CompletionFlags::APART) =>
+            {
+                Behind::Fetches
+            }
+            Op::FetchAdd { .. } | Op::CompareSwap { .. } => Behind::Reads,
+            Op::Write { .. } | Op::WriteFrom { .. } | Op::Read { .. } => Behind::Nothing,
+        };
+        let far = |action| Far { action, address, key: grant.key, behind };
         let (far, near) = match work.op {
             Op::Write { bytes, .. } => (far(Action::Write), Near::Bytes(bytes)),
             Op::WriteFrom { from: at, len, .. } => (far(Action::Write), Near::Region { at, len }),
@@ -117,12 +129,12 @@ impl<M: HostMemory> Pair<M> {
         far: Far,
         near: Near<'_>,
     ) -> Result<(), PostError> {
-        let Far { action, address, key } = far;
-        let waits = !self.held.is_empty() || self.queue.must_wait(action.fetch());
+        let Far { action, address, key, behind } = far;
+        let waits = !self.held.is_empty() || self.queue.must_wait(behind);
         let (place, signal) = self.queue.push(id, report, action.fetch());
         if waits {
             let data = self.registered(place, near);
-            self.held.push_back(Request { place, action, data, address, key, signal });
+            self.held.push_back((Request { place, action, data, address, key, signal }, behind));
             return Ok(());
         }
         let data = match near {
@@ -142,8 +154,8 @@ impl<M: HostMemory> Pair<M> {
 
     /// Hands over what was held, as far as nothing is left that it waits for.
     pub(super) fn release(&mut self) {
-        while let Some(request) = self.held.front().copied() {
-            if self.queue.must_wait(request.action.fetch()) {
+        while let Some((request, behind)) = self.held.front().copied() {
+            if self.queue.must_wait(behind) {
                 return;
             }
             match self.hand_over(&request) {

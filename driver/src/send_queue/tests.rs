@@ -98,7 +98,8 @@ fn a_place_is_kept_for_the_marker() {
 #[test]
 fn writes_wait_for_fetches_and_atomics_for_reads() {
     let kinds = [Fetch::Nothing, Fetch::Word, Fetch::Bytes];
-    let waiting = |queue: &SendQueue| kinds.map(|kind| queue.must_wait(kind));
+    let behind = [Behind::Fetches, Behind::Reads, Behind::Nothing];
+    let waiting = |queue: &SendQueue| behind.map(|behind| queue.must_wait(behind));
     for (kind, expected) in
         kinds.into_iter().zip([[false, false, false], [true, false, false], [true, true, false]])
     {
@@ -112,6 +113,21 @@ fn writes_wait_for_fetches_and_atomics_for_reads() {
         queue.end(Place(1), Ok(()));
         assert_eq!(waiting(&queue), [false; 3]);
     }
+}
+
+#[test]
+fn a_write_that_passed_a_read_ends_behind_it_and_lets_no_write_pass() {
+    let mut queue = queue_of(&[(Report::Loud, Fetch::Bytes), QUIET, LOUD]);
+    // The read, and a write apart that does not wait for it; the last one does.
+    queue.hand_over(Place(0));
+    queue.hand_over(Place(1));
+    assert!(queue.must_wait(Behind::Fetches), "the write apart hides the read");
+    assert_eq!(reported(queue.end(Place(0), Ok(()))), Some((0, Ok(()))));
+    assert_eq!(queue.len(), 2, "the end of the read speaks for what was posted behind it");
+    assert!(!queue.must_wait(Behind::Fetches));
+    queue.hand_over(Place(2));
+    assert_eq!(reported(queue.end(Place(2), Ok(()))), Some((2, Ok(()))));
+    assert!(queue.is_empty());
 }
 
 #[test]

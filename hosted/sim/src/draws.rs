@@ -22,6 +22,8 @@ pub enum Purpose {
     Races = 5,
     /// What a liar does.
     Lies = 6,
+    /// Which writes that are apart overtake reads and atomics.
+    Overtaking = 7,
     /// Faults: the stream of fault kind `k` is this and `k`.
     Faults = 64,
 }

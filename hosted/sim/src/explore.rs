@@ -23,6 +23,9 @@
 //! - a write that asks for no completion, is the last of its pair and goes where no other peer can
 //!   read affects its target's moves only, so it lands right before one of them. If its poster dies
 //!   first, it lands late, before its target fences the poster;
+//! - a write that [overtakes](weft_core::fabric::CompletionFlags::APART) reads or atomics completes
+//!   behind them, so if no other peer can read its place it, too, affects its target's moves only,
+//!   and lands right before one of them: had they landed first, it would follow in its turn;
 //! - peers that are [alike](Small::alike) are renamed in the order in which work first lands in
 //!   them, a peer that dies before that last; every path then becomes one that is explored. The
 //!   order in which their rounds post shows only in the death of the poster, and then only in reads

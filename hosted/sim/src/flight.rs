@@ -37,6 +37,10 @@ impl Load {
         }
     }
 
+    pub(super) const fn is_write(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::WriteFrom { .. })
+    }
+
     /// Bytes that may arrive one by one.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -81,6 +85,10 @@ pub(super) struct Flight {
     pub(super) to: (Peer, Incarnation),
     pub(super) id: WorkId,
     pub(super) quiet: bool,
+    /// It asks for no order against earlier reads and atomics.
+    pub(super) apart: bool,
+    /// It lands before them.
+    pub(super) overtakes: bool,
     pub(super) load: Load,
     pub(super) posted_at: u64,
     pub(super) stage: Stage,
@@ -106,6 +114,8 @@ impl Flight {
             to,
             id: work.id,
             quiet: work.flags.contains(CompletionFlags::QUIET),
+            apart: work.flags.contains(CompletionFlags::APART),
+            overtakes: false,
             load: Load::of(&work.op),
             posted_at,
             stage: Stage::Posted,
@@ -123,12 +133,13 @@ impl Flight {
 impl Hash for Flight {
     /// Without its number and its age: two worlds that differ in those alone go on alike.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.from, self.to, self.id, self.quiet).hash(state);
+        (self.from, self.to, self.id, self.quiet, self.apart).hash(state);
         (&self.load, self.stage, self.wrong_key, self.damaged).hash(state);
     }
 }
 
-/// All work from one peer to another, in posting order: landed ones first.
+/// All work from one peer to another, in posting order: landed ones first, but for a write that
+/// overtook reads and atomics (F-1).
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Pair {
     pub(super) flights: VecDeque<Flight>,
@@ -137,13 +148,29 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The first that has not landed.
+    /// The next to land: the first that has not, or a write that overtakes it.
     pub(super) fn landing(&self) -> Option<&Flight> {
-        self.flights.iter().find(|flight| !flight.is_landed())
+        self.flights.get(self.next()?)
     }
 
     pub(super) fn landing_mut(&mut self) -> Option<&mut Flight> {
-        self.flights.iter_mut().find(|flight| !flight.is_landed())
+        let next = self.next()?;
+        self.flights.get_mut(next)
+    }
+
+    fn next(&self) -> Option<usize> {
+        let first = self.flights.iter().position(|flight| !flight.is_landed())?;
+        let overtaking = self.overtaking().filter(|at| self.flights[*at].overtakes);
+        Some(overtaking.unwrap_or(first))
+    }
+
+    /// The write that may land before the reads and atomics in front of it. It is the first write
+    /// that has not landed, since it passes no write.
+    pub(super) fn overtaking(&self) -> Option<usize> {
+        let waits = |flight: &Flight| !flight.is_landed() && flight.load.is_write();
+        let at = self.flights.iter().position(waits)?;
+        let passes = self.flights.iter().take(at).any(|flight| !flight.is_landed());
+        (passes && self.flights[at].apart).then_some(at)
     }
 
     /// The first, when it has landed: its completion is next.

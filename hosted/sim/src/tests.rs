@@ -2,6 +2,7 @@
 
 mod conformance;
 mod explorer;
+mod overtaking;
 mod stalls;
 
 use super::endpoint::Endpoints;

@@ -119,7 +119,7 @@ impl World {
         faults: Faults,
         trace: Trace,
     ) -> Self {
-        let timing = Timing::new(Draws::new(seed, Purpose::Schedule), deadline.0);
+        let timing = Timing::new(seed, deadline.0);
         let races = |peer| Some(Draws::numbered(seed, Purpose::Races, peer << 32));
         Self::new(layout, Some(timing), races, faults, trace)
     }

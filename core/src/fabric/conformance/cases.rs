@@ -15,6 +15,7 @@ macro_rules! __for_each_conformance_case {
             f1_the_last_of_many_writes_stays
             f1_a_read_comes_between_the_writes_around_it
             f1_an_answer_comes_behind_what_was_posted
+            f1_a_write_apart_passes_only_reads_and_atomics
             f2_each_work_completes_once_under_its_name
             f2_an_answer_is_the_completion
             f2_an_atomic_hands_back_the_old_value

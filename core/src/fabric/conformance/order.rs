@@ -1,6 +1,6 @@
 //! F-1: work posted to one peer takes effect in posting order.
 
-use crate::fabric::{Fabric, Memory, Op};
+use crate::fabric::{CompletionFlags, Fabric, Memory, Op};
 
 use super::regions::{A, B, LOCAL, WORDS, at};
 use super::trial::Trial;
@@ -79,6 +79,38 @@ pub fn f1_a_read_comes_between_the_writes_around_it<H: Harness>(harness: &mut H)
         let memory = trial.at(A).memory();
         let seen = [0, 8, 16].map(|offset| memory.load(LOCAL, offset));
         trial.same("what the reads saw", seen, values);
+    }
+    trial.end();
+}
+
+/// Writes apart keep their order behind earlier writes, and later work keeps its order behind them
+/// and behind the reads and atomics that they may pass.
+pub fn f1_a_write_apart_passes_only_reads_and_atomics<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-1");
+    // An atomic that a write passes could bring back the old value of the same word (F-4).
+    let (word, count) = (at(WORDS, 24), at(WORDS, 32));
+    trial.at(B).memory().store(WORDS, count.offset, 1);
+    for round in 1..=ROUNDS {
+        // They differ in one byte, so that a read between two of them cannot be torn (F-3).
+        let [first, second, third, last] = [0, 1, 2, 7].map(|step| (round << 8) + step);
+        let read = |offset| Op::Read { from: word, into: at(LOCAL, offset), len: 8 };
+        let apart = CompletionFlags::APART;
+        trial.post(A, B, Op::Write { to: word, bytes: &first.to_le_bytes() });
+        let passed = trial.post(A, B, Op::FetchAdd { at: count, add: 1 });
+        trial.post(A, B, read(0));
+        for (value, flags) in [(second, apart), (third, apart | CompletionFlags::QUIET)] {
+            trial.post_with(A, B, Op::Write { to: word, bytes: &value.to_le_bytes() }, flags);
+        }
+        trial.post(A, B, read(8));
+        let behind = trial.post(A, B, Op::FetchAdd { at: word, add: 1 });
+        trial.post(A, B, Op::Write { to: word, bytes: &last.to_le_bytes() });
+        let old_values = trial.outcomes(A, [passed, behind]);
+        trial.same("old values of both adds", old_values, [round, third].map(|old| Some(Ok(old))));
+        let [before, seen] = [0, 8].map(|offset| trial.at(A).memory().load(LOCAL, offset));
+        trial.same("whether a read saw later work", (first..=third).contains(&before), true);
+        trial.same("what a read behind the writes apart saw", seen, third);
+        let left = trial.at(B).memory().load(WORDS, word.offset);
+        trial.same("the word after all of them", left, last);
     }
     trial.end();
 }

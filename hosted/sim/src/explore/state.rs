@@ -228,6 +228,7 @@ impl<P: Protocol> State<P> {
         for choice in self.world.choices() {
             let unseen = match choice {
                 Choice::Land(from, to) if self.world.lands_unseen(from, to) => Some(to),
+                Choice::Overtake(from, to) if self.world.overtakes_unseen(from, to) => Some(to),
                 Choice::LandLate(index) => self.lands_late_unseen(index),
                 _ => None,
             };
@@ -306,7 +307,7 @@ impl<P: Protocol> State<P> {
     /// has got none.
     fn is_before_its_turn(&self, choice: Choice) -> bool {
         let to = match choice {
-            Choice::Land(_, to) => to,
+            Choice::Land(_, to) | Choice::Overtake(_, to) => to,
             Choice::LandLate(index) if self.late == Late::BeforeItsTurn => {
                 self.world.stale_between(index).1
             }

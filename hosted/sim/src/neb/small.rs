@@ -16,9 +16,9 @@
 //!
 //! A two-faced origin posts everything at once, since a later lie is one that arrives later.
 //!
-//! Only one origin broadcasts: streams of different origins share nothing but the regions of
-//! landings and progress, where their places differ. Rounds are not limited: every configuration in
-//! the report was explored completely.
+//! Only one origin broadcasts, but in one of the [special] ones: streams of different origins share
+//! nothing but the regions of landings and progress, where their places differ, and the order of a
+//! pair. Rounds are not limited: every configuration in the report was explored completely.
 
 use weft_core::fabric::At;
 use weft_core::ids::{Incarnation, Peer, PeerSet};

@@ -10,6 +10,7 @@
 //! | it does, and broadcasts in both epochs | 2; 8 | L1 |
 //! | it does beside a two-faced origin | 3; 8 | |
 //! | it does, and an origin signs what it sends later | 3; 8, signed | |
+//! | two members broadcast, and a message passes reads about the other's | 3; 8 | |
 //! | a work is torn, or a pair is lost | 2; 4 | T3 |
 //! | a two-faced origin is removed | 3; 8 | U8, T4 |
 //! | a replayer is removed beside a two-faced origin | 4; 8 | U5 |
@@ -39,6 +40,7 @@ pub(super) fn all() -> Vec<Small<Broadcasts>> {
     let mut all = vec![
         window_of_one(2, Pace::AtWill),
         mishap(),
+        two_origins(),
         foreign_writer(),
         rewriting_origin(),
         origin_removed(),
@@ -149,6 +151,14 @@ fn memory_lost() -> Small<Broadcasts> {
 fn mishap() -> Small<Broadcasts> {
     let run = Broadcasts::new(sizes(2, 4, Form::Unsigned), PeerSet::EMPTY, PeerSet::EMPTY);
     Small { pace: Pace::AtWill, faults: 1, ..small("one message", run, 1, honest) }
+}
+
+/// `P` broadcasts twice, the second time while its reads about a message of `O` may be out.
+fn two_origins() -> Small<Broadcasts> {
+    let run = Broadcasts::new(sizes(3, 8, Form::Unsigned), PeerSet::EMPTY, PeerSet::EMPTY);
+    let mut small = small("two origins", run, 1, honest);
+    small.orders[P.index()] = 2;
+    Small { pace: Pace::AtWill, ..small }
 }
 
 fn origin_removed() -> Small<Broadcasts> {

@@ -12,6 +12,8 @@ use crate::flight::{Flight, Load, Loss, Stage};
 pub enum Choice {
     /// The first work of the pair that has not landed lands, or the rest of it.
     Land(Peer, Peer),
+    /// The first write of the pair that has not landed lands, before earlier reads and atomics.
+    Overtake(Peer, Peer),
     /// Some bytes of it arrive.
     Tear(Peer, Peer),
     /// The first work of the pair completes.
@@ -41,6 +43,9 @@ impl World {
                 if pair.landing().is_some_and(|flight| self.gate(flight) != Gate::Waiting) {
                     choices.push(Choice::Land(from, to));
                 }
+                if self.overtaking(from, to).is_some() {
+                    choices.push(Choice::Overtake(from, to));
+                }
                 if pair.completing().is_some() {
                     choices.push(Choice::Complete(from, to));
                 }
@@ -49,6 +54,22 @@ impl World {
         choices.extend((0..self.stale.len()).map(Choice::LandLate));
         choices.extend((0..self.messages.len()).map(Choice::Deliver));
         choices
+    }
+
+    /// The write of the pair that may land before its earlier reads and atomics.
+    fn overtaking(&self, from: Peer, to: Peer) -> Option<&Flight> {
+        let pair = self.pair_ref(from, to);
+        let flight = pair.overtaking().map(|at| &pair.flights[at])?;
+        let (at, needs) = flight.load.target();
+        // What the target denies it denies in its turn.
+        let is_granted = !flight.wrong_key && self.layout.allows(at.region, from, needs);
+        (is_granted && self.gate(flight) == Gate::Open).then_some(flight)
+    }
+
+    /// Whether the landing of a write that overtakes reads is visible to its target only.
+    #[must_use]
+    pub fn overtakes_unseen(&self, from: Peer, to: Peer) -> bool {
+        self.overtaking(from, to).is_some_and(|flight| self.is_unseen(flight))
     }
 
     /// Whether the landing of the pair's next work is visible to its target only: it is a write
@@ -138,6 +159,13 @@ impl World {
     pub fn choose(&mut self, choice: Choice) {
         match choice {
             Choice::Land(from, to) => self.land(from, to),
+            Choice::Overtake(from, to) => {
+                let pair = self.pair(from, to);
+                if let Some(at) = pair.overtaking() {
+                    pair.flights[at].overtakes = true;
+                    self.land(from, to);
+                }
+            }
             Choice::Tear(from, to) => self.tear(from, to),
             Choice::Complete(from, to) => self.complete(from, to),
             Choice::LandLate(index) => {

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use weft_core::ids::{Incarnation, Peer};
 
 use super::World;
-use crate::draws::Draws;
+use crate::draws::{Draws, Purpose};
 use crate::fault::Fault;
 
 /// Something that is due.
@@ -55,13 +55,16 @@ pub(super) struct Timing {
     heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
     sequence: u64,
     draws: Draws,
+    overtaking: Draws,
     /// The deadline of every work (F-12), in nanoseconds.
     deadline: u64,
 }
 
 impl Timing {
-    pub(super) fn new(draws: Draws, deadline: u64) -> Self {
-        Self { heap: BinaryHeap::new(), sequence: 0, draws, deadline }
+    pub(super) fn new(seed: u64, deadline: u64) -> Self {
+        let draws = Draws::new(seed, Purpose::Schedule);
+        let overtaking = Draws::new(seed, Purpose::Overtaking);
+        Self { heap: BinaryHeap::new(), sequence: 0, draws, overtaking, deadline }
     }
 }
 
@@ -94,6 +97,11 @@ impl World {
     /// A duration from `low` to `high` nanoseconds; the shortest in an untimed world.
     pub(super) fn span(&mut self, low: u64, high: u64) -> u64 {
         self.timing.as_mut().map_or(low, |timing| timing.draws.between(low, high))
+    }
+
+    /// Whether a write that may overtake reads and atomics does. An explorer chooses that.
+    pub(super) fn draws_overtaking(&mut self) -> bool {
+        self.timing.as_mut().is_some_and(|timing| timing.overtaking.chance(1, 2))
     }
 
     /// The order in which `len` bytes arrive, the last first.

@@ -52,12 +52,17 @@ impl World {
             flight.wrong_key = true;
             self.note(|| format!("fault {}: the next work has a wrong key", strike.number));
         }
-        let first = self.pair_ref(me, to).landing().is_none();
+        // What the target denies it denies in its turn.
+        let (at, needs) = flight.load.target();
+        let is_granted = !flight.wrong_key && self.layout.allows(at.region, me, needs);
+        flight.overtakes = is_granted && flight.apart && self.draws_overtaking();
+        let next = self.pair_ref(me, to).landing().map(|flight| flight.number);
         self.note(|| {
-            format!("{me}.{incarnation} -> {to}: work {}, {}", flight.number, flight.load)
+            let passes = if flight.overtakes { ", passes reads" } else { "" };
+            format!("{me}.{incarnation} -> {to}: work {}, {}{passes}", flight.number, flight.load)
         });
         self.pair(me, to).flights.push_back(flight);
-        if first {
+        if self.pair_ref(me, to).landing().map(|flight| flight.number) != next {
             self.plan_landing(me, to);
         }
         Ok(())
@@ -331,7 +336,8 @@ impl World {
         let mut reason = Some(reason);
         for flight in std::mem::take(&mut self.pair(from, to).flights) {
             match flight.stage {
-                Stage::Landed(old) if reported => {
+                // Behind the first failure nothing is known to have succeeded.
+                Stage::Landed(old) if reported && reason.is_some() => {
                     if !flight.quiet {
                         self.report(&flight, Ok(old));
                     }
