@@ -181,6 +181,9 @@ impl Explain for NodeError {
             Self::Plan(_) | Self::NotTranslated { .. } => Code::ClusterFile,
             Self::Epoch(_) => Code::Standing,
             Self::Image(_) => Code::Image,
+            Self::Memory(SegmentError::Count { .. } | SegmentError::WrongSize { .. }) => {
+                Code::Protocol
+            }
             Self::Memory(_) => Code::Memory,
             Self::Network(error) => error.code(),
             Self::NotShared => Code::ClusterFile,
@@ -211,6 +214,11 @@ impl Explain for NodeError {
             }
             Self::NotTranslated { .. } => {
                 "start the cluster with `weft up`, or its nodes with `weft node`".to_owned()
+            }
+            Self::Memory(SegmentError::Count { .. } | SegmentError::WrongSize { .. }) => {
+                "build the program against the release of weft that runs the cluster: this one \
+                 lays memory out in another way"
+                    .to_owned()
             }
             Self::Memory(_) => {
                 "free memory, or lower `nodes`, `mailbox.slots` or `mailbox.message_len`; \

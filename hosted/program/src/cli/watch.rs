@@ -13,6 +13,7 @@ use super::output::Output;
 use exec::Exec;
 use weft::client::{Kind, WatchEvent};
 use weft::clock::Deadline;
+use weft::explain::Code;
 
 /// How long no node may answer before the cluster counts as ended.
 const GONE_AFTER: Duration = Duration::from_secs(5);
@@ -59,9 +60,13 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let event = match watcher.next(deadline.remaining().min(GONE_AFTER)) {
             Ok(Some(event)) => event,
             Ok(None) => continue,
-            // The cluster has ended.
-            Err(_) if !watcher.view().members.is_empty() => break,
-            Err(error) => return Err(Failure::new(error)),
+            Err(error) if watcher.view().members.is_empty() => return Err(Failure::new(error)),
+            // It ends by order, which leaves nothing, or its nodes are started again.
+            Err(_) => match arguments.cluster.find() {
+                Ok(_) => continue,
+                Err(failure) if failure.code() == Code::ClusterNotRunning => break,
+                Err(failure) => return Err(failure),
+            },
         };
         if arguments.selects(event.event) {
             output.finish(&event, &line(&event));

@@ -98,6 +98,22 @@ fn m12_nothing_is_lost_when_the_node_that_is_watched_dies() {
     assert!(decided["at"].as_u64() < removed["at"].as_u64(), "{decided} {removed}");
 }
 
+/// All supervisors die at once and are started again, and then the launcher dies with them.
+#[test]
+fn m12_a_cluster_whose_nodes_all_die_is_watched_on_and_one_that_is_killed_is_an_error() {
+    let place = Place::new();
+    let (up, nodes) = place.up("-n 2");
+    await_manager(&nodes);
+    let watch = place.start("watch --json --name t --only view", "");
+    eventually("the first view", || !events(&watch).is_empty());
+    place.kill(&["node"]);
+    let second = |event: &Value| event["members"][0]["boot"].as_u64() > Some(1);
+    eventually("a view of later boots", || events(&watch).iter().any(second));
+    place.kill(&["up", "node", "component"]);
+    assert_eq!(up.wait().status, None);
+    watch.wait().refused(14, "cluster_dead");
+}
+
 #[test]
 fn m12_a_program_is_run_for_each_event_that_is_wanted() {
     let place = Place::new();
