@@ -13,8 +13,7 @@
 //! arrived at, the rest of them have, too, and one that comes back begins behind it.
 
 use super::mutants::{ARRIVALS_IGNORED, FOREIGN_ARRIVAL, NO_SYNC_AGAIN};
-use super::seats::{Grank, Seats};
-use super::stream::Members;
+use super::seats::{Grank, Members, Seats};
 use crate::wire::group::{Frame, Sync};
 
 /// What the subtree of a child has arrived at.

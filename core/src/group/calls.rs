@@ -7,7 +7,8 @@
 //!
 //! It lies behind the notes of the streams, in two cells that are written in turn as those are.
 
-use super::note::{NOTE_LEN, last_cell, store_cell};
+use super::config::NOTE_LEN;
+use super::note::{last_cell, store_cell};
 use crate::fabric::{At, Fabric};
 use crate::wire::{u32_at, u64_at};
 

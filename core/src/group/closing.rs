@@ -15,8 +15,7 @@
 
 use super::mutants::{END_IS_MINIMUM, MIXED_ROUND};
 use super::note::Position;
-use super::seats::Grank;
-use super::stream::Members;
+use super::seats::{Grank, Members};
 use crate::wire::group::{Footing, Report};
 
 /// What the consumer was handed of the end.

@@ -11,7 +11,6 @@
 
 use core::fmt;
 
-use super::note::NOTE_LEN;
 use super::tree::Tree;
 use crate::checksum::fnv1a;
 use crate::fabric::{Access, At, Layout, LayoutError, Region, RegionSpec};
@@ -27,6 +26,8 @@ pub const ENTRIES_MAX: u32 = 1024;
 pub const BLOCKS_MAX: u32 = 64;
 /// The longest block in bytes.
 pub const BLOCK_LEN_MAX: u32 = 1 << 22;
+/// Length in bytes of the note of a stream, and of that of the calls.
+pub(super) const NOTE_LEN: usize = 104;
 
 /// The parameters of all groups. All members of a cluster have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

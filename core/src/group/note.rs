@@ -10,13 +10,10 @@
 //! Two cells are written in turn, the later count is valid: a component that ends while it writes
 //! one leaves the other.
 
-use super::config::Window;
+use super::config::{NOTE_LEN, Window};
 use crate::fabric::{At, Fabric, Memory};
 use crate::wire::group::{Blocks, Held};
 use crate::wire::{u32_at, u64_at};
-
-/// Length of a note in bytes.
-pub(super) const NOTE_LEN: usize = 104;
 
 const CRC: usize = 20;
 

@@ -24,6 +24,35 @@ impl Grank {
     }
 }
 
+/// The members as one of them knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Members {
+    pub(super) count: u16,
+    pub(super) me: Grank,
+    /// Those that this member counts, itself included.
+    pub(super) live: u64,
+    /// Digest of those with their epochs: the removed set alone is the same before a return and
+    /// after the next removal.
+    pub(super) epochs: u64,
+}
+
+impl Members {
+    pub(super) const fn all(&self) -> u64 {
+        u64::MAX >> (64 - self.count)
+    }
+
+    pub(super) const fn others(&self) -> u64 {
+        self.live & !self.me.bit()
+    }
+
+    /// The live members after this one, nearest first, in the order of `root`.
+    pub(super) fn after_me(&self) -> impl Iterator<Item = Grank> + use<> {
+        let Self { count, me, live, .. } = *self;
+        let granks = (1..count).map(move |ahead| Grank((me.0 + ahead) % count));
+        granks.filter(move |grank| live & grank.bit() != 0)
+    }
+}
+
 /// The live members of a group as one root sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seats {

@@ -3,9 +3,8 @@
 use core::fmt;
 
 use super::Membership;
-use super::map::Shown;
 use crate::fabric::Layout;
-use crate::ids::PeerSet;
+use crate::ids::{Peer, PeerSet};
 use crate::time::Duration;
 use crate::wire::CELL_LEN;
 use crate::wire::broadcast::{Form, HEADER_LEN};
@@ -234,6 +233,31 @@ impl Config {
     /// that one of them is whole at any time.
     pub(super) const fn progress_len(&self) -> u32 {
         (Shown::Open.place(self.0.peers).0 as u32 + 1) * 2 * CELL_LEN as u32
+    }
+}
+
+/// One number that a member shows to all others, in two cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The last message of that origin which it delivered.
+    Delivered(Peer),
+    /// The epoch of that member which it counts (N-16); of itself, its own.
+    Counted(Peer),
+    /// The last message of that origin before those that it hands out.
+    Behind(Peer),
+    /// Its own epoch, once that is open (N-17).
+    Open,
+}
+
+impl Shown {
+    /// Its place among the numbers of one of `peers` members, which its cells carry as well.
+    pub(super) const fn place(self, peers: u16) -> Peer {
+        match self {
+            Self::Delivered(origin) => origin,
+            Self::Counted(member) => Peer(peers + member.0),
+            Self::Behind(origin) => Peer(2 * peers + origin.0),
+            Self::Open => Peer(3 * peers),
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use core::fmt;
 
-use super::config::Config;
-use super::map::{Map, Regions, Shown};
+use super::config::{Config, Shown};
+use super::map::{Map, Regions};
 use super::mutants::{OLD_NUMBERS, OLD_VOTES};
 use super::window::{read_shown, show, show_in};
 use crate::fabric::{Fabric, Memory};

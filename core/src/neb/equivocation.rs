@@ -7,9 +7,11 @@ use core::fmt;
 use ed25519_dalek::VerifyingKey;
 
 use super::authority::PublicKey;
-use super::proof::VERSION;
 use super::statement::{Context, Statement};
 use crate::ids::Peer;
+
+/// The version of a proof that is written, and the only one that is read.
+pub(super) const VERSION: u32 = 2;
 
 /// Two statements of one origin under one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use super::aside::Aside;
 #[cfg(feature = "signed")]
 use super::authority::Keys;
 use super::ballot::Ballot;
-use super::config::{Config, SLOT_LEN_MAX};
+use super::config::{Config, SLOT_LEN_MAX, Shown};
 use super::epoch::{base, number_in_epoch};
 use super::exposed::Exposed;
-use super::map::{Map, Regions, Shown};
+use super::map::{Map, Regions};
 use super::membership::{Members, Membership};
 use super::mutants::{ANY_EPOCH, OVERRUN_WINDOW};
 use super::origin::Origin;

@@ -13,7 +13,7 @@
 //! `bcast[me]` holds an origin's own messages: its writes are posted from there, and its next
 //! incarnation finds there the messages that were under way.
 
-use super::config::Config;
+use super::config::{Config, Shown};
 use super::mutants::SHARED_LANDING;
 use crate::fabric::{Access, At, Inbound, Layout, LayoutError, Region, RegionSpec};
 use crate::ids::{Incarnation, Peer, PeerSet};
@@ -27,31 +27,6 @@ pub struct Regions {
     replay: Region,
     landing: Region,
     progress: Region,
-}
-
-/// One number that a member shows to all others, in two cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// The last message of that origin which it delivered.
-    Delivered(Peer),
-    /// The epoch of that member which it counts (N-16); of itself, its own.
-    Counted(Peer),
-    /// The last message of that origin before those that it hands out.
-    Behind(Peer),
-    /// Its own epoch, once that is open (N-17).
-    Open,
-}
-
-impl Shown {
-    /// Its place among the numbers of one of `peers` members, which its cells carry as well.
-    pub(super) const fn place(self, peers: u16) -> Peer {
-        match self {
-            Self::Delivered(origin) => origin,
-            Self::Counted(member) => Peer(peers + member.0),
-            Self::Behind(origin) => Peer(2 * peers + origin.0),
-            Self::Open => Peer(3 * peers),
-        }
-    }
 }
 
 /// Computes every address from the sizes and the regions.

@@ -14,15 +14,13 @@
 
 use super::authority::PublicKey;
 use super::config::MESSAGE_LEN_MAX;
-use super::equivocation::{Equivocation, ProofError};
+use super::equivocation::{Equivocation, ProofError, VERSION};
 use super::statement::Statement;
 use crate::ids::Peer;
 use crate::wire::broadcast::SIGNATURE_LEN;
 use crate::wire::{u16_at, u32_at};
 
 const MAGIC: &[u8; 8] = b"weftlied";
-/// The version that is written, and the only one that is read.
-pub(super) const VERSION: u32 = 2;
 const HEAD_LEN: usize = 62;
 /// Of a statement, beside its payload.
 const FRAME_LEN: usize = 8 + 2 + SIGNATURE_LEN;

@@ -5,8 +5,8 @@
 //! half a window behind, and again after a pause while it still does. A liar's progress does no
 //! harm: a slot waits for every other member too.
 
-use super::config::Retry;
-use super::map::{Map, Shown};
+use super::config::{Retry, Shown};
+use super::map::Map;
 use super::membership::Members;
 use super::work::Errand;
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Work};

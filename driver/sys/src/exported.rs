@@ -1,6 +1,6 @@
 //! The functions that libibverbs exports, as far as they are used.
 //!
-//! [`ibv_get_device_list`] needs a [`load`](crate::load) before it, and panics without; all others
+//! [`ibv_get_device_list`] needs a [`load`] before it, and panics without; all others
 //! need something that it has led to.
 
 // From infiniband/verbs.h of rdma-core, under the OpenIB.org BSD licence of its two:
@@ -16,9 +16,35 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
-use crate::library::{Library, Missing, loaded};
+use crate::library::{FILE, Library, Missing};
 use crate::types::*;
+
+static LOADED: OnceLock<Result<Functions, Missing>> = OnceLock::new();
+
+/// Opens the library, unless it is open.
+///
+/// # Errors
+/// What is missing, and the same at every later call.
+pub fn load() -> Result<(), Missing> {
+    LOADED.get_or_init(open).as_ref().map(|_| ()).map_err(|missing| *missing)
+}
+
+fn open() -> Result<Functions, Missing> {
+    let library = Library::open(FILE)?;
+    // SAFETY: the library of this name is libibverbs.
+    unsafe { Functions::of(library) }
+}
+
+/// What [`load`] has found.
+///
+/// # Panics
+/// Without a [`load`] that has succeeded, so never where an object of the library is at hand.
+fn loaded() -> &'static Functions {
+    let loaded = LOADED.get().and_then(|loaded| loaded.as_ref().ok());
+    loaded.expect("the library is loaded before anything is asked of it")
+}
 
 /// A function as C declares it, for the test against the header: its name, its version, the types
 /// of its arguments, and what it returns.

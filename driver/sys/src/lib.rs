@@ -32,5 +32,5 @@ pub use exported::*;
 pub use inline::{
     ibv_alloc_mw, ibv_dealloc_mw, ibv_poll_cq, ibv_post_send, ibv_query_gid_table, ibv_query_port,
 };
-pub use library::{Missing, load};
+pub use library::Missing;
 pub use types::*;

@@ -1,16 +1,13 @@
-//! libibverbs.so.1, opened once for as long as the process lives.
+//! libibverbs.so.1, opened for as long as the process lives.
 //!
 //! Each function is looked up in the version that verbs.h of today would link against, not in the
 //! newest that the library has: a later version may take its arguments otherwise.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
-
-use crate::exported::Functions;
 
 /// The library's name to the dynamic linker: its number changes when old programs would break.
-const FILE: &CStr = c"libibverbs.so.1";
+pub(crate) const FILE: &CStr = c"libibverbs.so.1";
 
 /// What is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,31 +23,6 @@ pub enum Missing {
         /// Its version.
         version: &'static str,
     },
-}
-
-static LOADED: OnceLock<Result<Functions, Missing>> = OnceLock::new();
-
-/// Opens the library, unless it is open.
-///
-/// # Errors
-/// What is missing, and the same at every later call.
-pub fn load() -> Result<(), Missing> {
-    LOADED.get_or_init(open).as_ref().map(|_| ()).map_err(|missing| *missing)
-}
-
-fn open() -> Result<Functions, Missing> {
-    let library = Library::open(FILE)?;
-    // SAFETY: the library of this name is libibverbs.
-    unsafe { Functions::of(library) }
-}
-
-/// What [`load`] has found.
-///
-/// # Panics
-/// Without a [`load`] that has succeeded, so never where an object of the library is at hand.
-pub(crate) fn loaded() -> &'static Functions {
-    let loaded = LOADED.get().and_then(|loaded| loaded.as_ref().ok());
-    loaded.expect("the library is loaded before anything is asked of it")
 }
 
 /// An open library. It is never closed: its providers start threads of their own.
@@ -85,6 +57,7 @@ impl Library {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exported::{Functions, load};
     use crate::header::must_run;
 
     fn missing(file: &CStr) -> Missing {

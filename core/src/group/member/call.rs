@@ -7,8 +7,8 @@
 use super::super::calls::Calls;
 use super::super::mutants::{NONE_EARLY, VALUE_AHEAD};
 use super::super::outcome::{Gathered, SendError};
-use super::super::seats::Grank;
-use super::super::stream::{Members, Stream};
+use super::super::seats::{Grank, Members};
+use super::super::stream::Stream;
 use super::Group;
 use crate::fabric::{At, Fabric};
 use crate::wire::group::{ENTRY_LEN, Entry, EntryKind};

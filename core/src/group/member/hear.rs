@@ -3,7 +3,8 @@
 use super::super::mutants::{DELIVERED_AGAIN, NOT_FROZEN};
 use super::super::note::{Position, State};
 use super::super::outcome::Counters;
-use super::super::stream::{Ack, Members, Stream};
+use super::super::seats::Members;
+use super::super::stream::{Ack, Stream};
 use super::Group;
 use crate::fabric::Fabric;
 use crate::ids::Peer;

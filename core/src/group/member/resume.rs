@@ -4,8 +4,8 @@
 use super::super::mutants::{EARLIER_COUNTED, HELD_EARLY, NOTED_EARLY, OTHER_PLAN, SECOND_READ};
 use super::super::note::{Position, State};
 use super::super::outcome::Counters;
-use super::super::seats::{Grank, Seats};
-use super::super::stream::{Members, READS, Stream, Wanted};
+use super::super::seats::{Grank, Members, Seats};
+use super::super::stream::{READS, Stream, Wanted};
 use super::super::work::Errand;
 use super::Group;
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work};

@@ -3,8 +3,8 @@
 
 use super::super::mutants::{OLD_CURSOR, UNANSWERED};
 use super::super::outcome::Counters;
-use super::super::seats::Grank;
-use super::super::stream::{Members, Stream};
+use super::super::seats::{Grank, Members};
+use super::super::stream::Stream;
 use super::Group;
 use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;

@@ -1,8 +1,8 @@
 //! Members that return: whose epoch this member counts, and when a new epoch of its own is open
 //! (N-14, N-16 to N-18).
 
+use super::super::config::Shown;
 use super::super::epoch::{EpochError, FIRST, base, number_before, show_both};
-use super::super::map::Shown;
 use super::super::mutants::{COUNT_LATE, DELIVER_UNCOUNTED, FORGET_COUNTED, OLD_VOTES, UNNAMED};
 use super::super::window::{News, read_shown, show};
 use super::Neb;

@@ -1,8 +1,8 @@
 //! The voter: judges reads, and delivers messages that have all votes (N-5, N-6).
 
 use super::super::ballot::{Again, Signed};
+use super::super::config::Shown;
 use super::super::judge::{Reading, judge_landed};
-use super::super::map::Shown;
 use super::super::mutants::{
     COUNT_LATE, DELIVER_AGAIN, FAILURE_IS_VOTE, READ_BEFORE_EXPOSE, REMOVE_ON_TIMEOUT,
     STALE_OWN_COPY,
