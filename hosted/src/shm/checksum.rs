@@ -7,7 +7,7 @@
 use crc_fast::CrcAlgorithm;
 
 /// From here on `crc-fast` is faster; at 256 bytes the two are equal.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const LONG: usize = 384;
 
 /// CRC-32C of `bytes`.
@@ -20,6 +20,13 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     {
         // SAFETY: the processor has SSE 4.2, as just detected.
         return unsafe { crc32c_sse42(bytes) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("crc")
+        && (bytes.len() < LONG || !std::arch::is_aarch64_feature_detected!("aes"))
+    {
+        // SAFETY: the processor has the instructions, as just detected.
+        return unsafe { crc32c_arm(bytes) };
     }
     crc32c_long(bytes)
 }
@@ -62,6 +69,17 @@ fn crc32c_sse42(bytes: &[u8]) -> u32 {
         crc = _mm_crc32_u8(crc, *byte);
     }
     !crc
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "crc")]
+fn crc32c_arm(bytes: &[u8]) -> u32 {
+    use std::arch::aarch64::{__crc32cb, __crc32cd, __crc32cw};
+    let (words, tail) = bytes.as_chunks::<8>();
+    let crc = words.iter().fold(u32::MAX, |crc, word| __crc32cd(crc, u64::from_le_bytes(*word)));
+    let (halves, tail) = tail.as_chunks::<4>();
+    let crc = halves.iter().fold(crc, |crc, half| __crc32cw(crc, u32::from_le_bytes(*half)));
+    !tail.iter().fold(crc, |crc, byte| __crc32cb(crc, *byte))
 }
 
 #[cfg(test)]
