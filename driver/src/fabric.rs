@@ -263,11 +263,11 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
-        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        let target = work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
         let pair = self.links[peer.index()].pair.as_mut();
         let pair = pair.filter(|pair| pair.is_open()).ok_or(PostError::Gone)?;
         let region = work.op.target().0.region;
-        let is_allowed = self.layout.allows(region, self.me, work.op.needs());
+        let is_allowed = target.allows(self.me, work.op.needs());
         match pair.grant(region.0).filter(|_| is_allowed) {
             Some(grant) => pair.post(&work, grant),
             None => pair.post_denied(work.id),

@@ -60,6 +60,15 @@ pub struct RegionSpec {
     pub peers: PeerSet,
 }
 
+impl RegionSpec {
+    /// Whether `who` holds all of `wanted` on the region.
+    #[inline]
+    #[must_use]
+    pub const fn allows(&self, who: Peer, wanted: Access) -> bool {
+        self.access.contains(wanted) && self.peers.contains(who)
+    }
+}
+
 /// A machine's part of each region that one peer alone may write: where that of peer 0 begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inbound(At);
@@ -188,8 +197,7 @@ impl Layout {
     /// Whether `who` holds all of `wanted` on `region`.
     #[must_use]
     pub fn allows(&self, region: Region, who: Peer, wanted: Access) -> bool {
-        self.spec(region)
-            .is_some_and(|spec| spec.access.contains(wanted) && spec.peers.contains(who))
+        self.spec(region).is_some_and(|spec| spec.allows(who, wanted))
     }
 
     /// A number that differs, all but certainly, when two layouts do (64-bit FNV-1a).

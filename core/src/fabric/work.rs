@@ -4,7 +4,7 @@ use core::fmt;
 
 use bitflags::bitflags;
 
-use super::{Access, INLINE_LEN, Layout, Region};
+use super::{Access, INLINE_LEN, Layout, Region, RegionSpec};
 use crate::ids::Peer;
 
 /// The poster's own name for a work, handed back in its [`Completion`].
@@ -134,37 +134,38 @@ impl Op<'_> {
         }
     }
 
-    /// Whether a work for `peer` can succeed at all under `layout`, rights aside (F-11).
+    /// Whether a work for `peer` can succeed at all under `layout`, rights aside (F-11); returns the
+    /// region that it is for, whose rights [`RegionSpec::allows`] judges.
     ///
     /// # Errors
     /// The [`Reject`] to refuse the post with.
     #[inline]
-    pub fn check(&self, layout: &Layout, peer: Peer) -> Result<(), Reject> {
+    pub fn check(&self, layout: &Layout, peer: Peer) -> Result<RegionSpec, Reject> {
         if peer.0 >= layout.peers() {
             return Err(Reject::UnknownPeer);
         }
         let (target, len) = self.target();
-        within(layout, target, len)?;
+        let spec = within(layout, target, len)?;
         match *self {
             Self::Write { bytes, .. } if bytes.len() > INLINE_LEN => Err(Reject::TooLong),
             Self::WriteFrom { from: mine, len, .. } | Self::Read { into: mine, len, .. } => {
-                within(layout, mine, len as usize)
+                within(layout, mine, len as usize).map(|_| spec)
             }
             Self::FetchAdd { at, .. } | Self::CompareSwap { at, .. }
                 if !at.offset.is_multiple_of(8) =>
             {
                 Err(Reject::Misaligned)
             }
-            Self::Write { .. } | Self::FetchAdd { .. } | Self::CompareSwap { .. } => Ok(()),
+            Self::Write { .. } | Self::FetchAdd { .. } | Self::CompareSwap { .. } => Ok(spec),
         }
     }
 }
 
 #[inline]
-fn within(layout: &Layout, at: At, len: usize) -> Result<(), Reject> {
+fn within(layout: &Layout, at: At, len: usize) -> Result<RegionSpec, Reject> {
     let spec = layout.spec(at.region).ok_or(Reject::UnknownRegion)?;
     match (at.offset as usize).checked_add(len) {
-        Some(end) if end <= spec.len as usize => Ok(()),
+        Some(end) if end <= spec.len as usize => Ok(spec),
         Some(_) | None => Err(Reject::OutOfBounds),
     }
 }

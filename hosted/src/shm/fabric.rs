@@ -152,22 +152,24 @@ impl ShmFabric {
         &self.own
     }
 
-    /// Whether `work` for `peer` can be attempted at all.
+    /// Whether the rights allow `work` for `peer`, if it can be attempted at all.
     #[inline(always)]
-    fn accept(&self, peer: Peer, work: &Work<'_>) -> Result<(), PostError> {
-        work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
-        if self.is_open(peer) { Ok(()) } else { Err(PostError::Gone) }
+    fn accept(&self, peer: Peer, work: &Work<'_>) -> Result<bool, PostError> {
+        let target = work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        if !self.is_open(peer) {
+            return Err(PostError::Gone);
+        }
+        Ok(target.allows(self.me, work.op.needs()))
     }
 
-    /// Carries `work` out where the rights allow it, and wakes `peer` if the work says so.
+    /// Carries `work` out if the rights allow it, and wakes `peer` if the work says so.
     #[inline(always)]
-    fn attempt(&self, peer: Peer, work: &Work<'_>) -> Result<u64, Failure> {
+    fn attempt(&self, peer: Peer, work: &Work<'_>, is_allowed: bool) -> Result<u64, Failure> {
         #[cfg(test)]
         (self.stall.0)(&work.op);
-        let outcome = if self.layout.allows(work.op.target().0.region, self.me, work.op.needs()) {
-            self.carry_out(peer, &work.op)
-        } else {
-            Err(Failure::AccessDenied)
+        let outcome = match is_allowed {
+            true => self.carry_out(peer, &work.op),
+            false => Err(Failure::AccessDenied),
         };
         if self.peers_sleep
             && work.flags.contains(CompletionFlags::WAKE)
@@ -289,11 +291,11 @@ impl Fabric for ShmFabric {
     // Machines name the operation where they post it, so each call folds to one arm of it.
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
-        self.accept(peer, &work)?;
+        let is_allowed = self.accept(peer, &work)?;
         if self.done.len() >= DEPTH {
             return Err(PostError::Full);
         }
-        let outcome = self.attempt(peer, &work);
+        let outcome = self.attempt(peer, &work, is_allowed);
         if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
             self.done.push_back(Completion { id: work.id, peer, outcome });
         }
@@ -302,8 +304,8 @@ impl Fabric for ShmFabric {
 
     #[inline(always)]
     fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
-        self.accept(peer, &work)?;
-        Ok(Posted::Ended(self.attempt(peer, &work)))
+        let is_allowed = self.accept(peer, &work)?;
+        Ok(Posted::Ended(self.attempt(peer, &work, is_allowed)))
     }
 
     #[inline]
