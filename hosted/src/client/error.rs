@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::tensor;
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, ClusterName};
 use crate::explain::{Code, Explain, nodes};
 use crate::node::control::{GroupRefused, Refused};
 use crate::packet::PacketError;
@@ -23,6 +23,12 @@ pub enum ClientError {
     /// The running cluster's copy of its file cannot be read.
     #[error("{0}")]
     Cluster(#[source] ClusterError),
+    /// The cluster that was watched has ended, and another one of its name runs.
+    #[error("the cluster {name} has ended, and another one of its name runs")]
+    Replaced {
+        /// Their name.
+        name: ClusterName,
+    },
     /// The cluster has no such node.
     #[error("there is no node {rank}: the cluster has nodes 0 to {}", .nodes - 1)]
     OutOfRange {
@@ -106,7 +112,8 @@ fn fmt_refused(rank: &u16, reason: &Refused, f: &mut fmt::Formatter<'_>) -> fmt:
         Refused::Script(why) => write!(f, "{why}"),
         Refused::Vote(why) => write!(f, "node {rank}: {why}"),
         Refused::Unfit { node } => {
-            write!(f, "node {rank} cannot do that in the present state of node {node}")
+            let why = "it does not fit the state of that node, which may just have changed";
+            write!(f, "node {rank} refuses this order about node {node}: {why}")
         }
         Refused::Isolated => write!(f, "node {rank} is isolated"),
         Refused::LeftBroadcasts => {
@@ -224,6 +231,7 @@ impl Explain for ClientError {
             Self::Find(error) => error.code(),
             Self::Directory(error) => error.code(),
             Self::Cluster(error) => error.code(),
+            Self::Replaced { .. } => Code::ClusterNotRunning,
             Self::OutOfRange { .. } => Code::NodeOutOfRange,
             Self::Unreachable { source: PacketError::TimedOut { .. }, .. } => Code::Timeout,
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => Code::MessageTooLong,
@@ -264,6 +272,9 @@ impl Explain for ClientError {
             Self::Find(error) => error.cure(),
             Self::Directory(error) => error.cure(),
             Self::Cluster(error) => error.cure(),
+            Self::Replaced { .. } => {
+                "watch again, which begins with the view of that one".to_owned()
+            }
             Self::OutOfRange { nodes, .. } => format!("use a rank from 0 to {}", nodes - 1),
             Self::Unreachable { source: PacketError::TooLong { .. }, .. } => {
                 "send fewer or shorter messages in one request".to_owned()

@@ -30,6 +30,8 @@ const NOTE_DELAY_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct Watcher {
     dir: ClusterDir,
+    /// Which of the clusters that bear this name, one after the other, is watched.
+    instance: Option<u64>,
     cluster: Cluster,
     client: Option<Client>,
     /// The node that is watched, or asked next.
@@ -51,13 +53,15 @@ impl Watcher {
     /// Watches the cluster in `dir`, from its node 0 on, as [`find_in`](super::find_in) returns it.
     #[must_use]
     pub fn new(dir: ClusterDir, cluster: Cluster) -> Self {
-        Self { dir, cluster, client: None, rank: 0, after: 0, changes: Changes::new() }
+        let (instance, changes) = (dir.instance().ok(), Changes::new());
+        Self { dir, instance, cluster, client: None, rank: 0, after: 0, changes }
     }
 
     /// The next event; none if none comes within `timeout`.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] if no node answers any more within `timeout`.
+    /// [`ClientError::Unreachable`] if no node answers any more within `timeout`;
+    /// [`ClientError::Replaced`] if another cluster of the name has begun.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<WatchEvent>, ClientError> {
         let deadline = Deadline::after(timeout);
         loop {
@@ -67,6 +71,9 @@ impl Watcher {
             let turn = self.changes.verdict_wait().unwrap_or(TURN);
             match self.ask(deadline.remaining().min(turn)) {
                 Ok(()) => {}
+                Err(_) if self.is_replaced() => {
+                    return Err(ClientError::Replaced { name: self.cluster.name.clone() });
+                }
                 Err(error) if deadline.has_passed() && self.changes.is_empty() => {
                     return Err(error);
                 }
@@ -86,6 +93,11 @@ impl Watcher {
     #[must_use]
     pub const fn view(&self) -> &ViewStatus {
         self.changes.view()
+    }
+
+    /// Whether the directory belongs to a later cluster by now, whose views count from one again.
+    fn is_replaced(&self) -> bool {
+        self.instance.is_some() && self.dir.instance().is_ok_and(|now| Some(now) != self.instance)
     }
 
     /// The node is gone: the next one is asked for everything.

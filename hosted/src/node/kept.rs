@@ -144,7 +144,7 @@ fn decode(record: [u8; RECORD_LEN]) -> io::Result<Term> {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "it does not hold what was written")
+    io::Error::new(ErrorKind::InvalidData, "its content is damaged")
 }
 
 #[cfg(test)]

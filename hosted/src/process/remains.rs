@@ -108,7 +108,7 @@ impl Remains {
             Ok(None) => Self::end_of_node(control, patience),
             Ok(Some(remains)) => remains.end(patience),
             Err(error) => {
-                tracing::error!(%error, "what tasks have left is looked for by their environment");
+                tracing::error!(%error, "the record of tasks is damaged: processes that they left are found by their environment");
                 Self::end_of_node(control, patience)
             }
         }

@@ -53,7 +53,10 @@ impl Explain for FindError {
                 format!("start it with `weft up --name {name}`; running are {}", running.join(", "))
             }
             Self::Dead { name } => {
-                format!("run `weft up --name {name}`, which removes its files and starts it again")
+                format!(
+                    "start it again as before: `weft up` with its file or flags removes what is \
+                     left of it; `weft down --name {name}` does only that"
+                )
             }
             Self::Dir(source) => source.cure(),
         }

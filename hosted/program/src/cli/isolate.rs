@@ -34,18 +34,13 @@ pub(super) struct Arguments {
 pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let node = arguments.node;
     let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
-    let boot = order.standing(node).map(|standing| standing.boot);
     let Given { manager, was_isolated } = order.give(node, NodeOrder::Isolate)?;
     let done = obeyed(node, "isolated", manager);
-    let is_out = |standing: &DirNetStatus| standing.isolated.contains(&node);
-    let was_released = || {
-        let next_boot = order.standing(node).filter(|it| boot.is_some_and(|boot| boot < it.boot));
-        next_boot.is_some() && order.standing(manager).is_some_and(|it| !is_out(&it))
-    };
-    order.await_all(Some(node), &done, is_out, || {
+    let is_isolated = |standing: &DirNetStatus| standing.isolated.contains(&node);
+    order.await_all(Some(node), &done, is_isolated, || {
         let cause = format!("node {node} was isolated, and released since by another order");
         let cure = format!("if it is to stay out, run `weft isolate {node}` again");
-        if was_released() { Err(Failure::of(Code::Standing, cause, cure)) } else { Ok(()) }
+        order.check_manager(manager, is_isolated, &cause, &cure)
     })?;
     let object = json!({
         "ok": true, "node": node, "isolated": true, "manager": manager, "changed": !was_isolated
@@ -62,7 +57,16 @@ pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failu
     let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
     let Given { manager, .. } = order.give(node, NodeOrder::Release)?;
     let done = obeyed(node, "released", manager);
-    order.await_all(Some(node), &done, |it| !it.removed.contains(&node), || Ok(()))?;
+    order.await_all(
+        Some(node),
+        &done,
+        |it| !it.removed.contains(&node),
+        || {
+            let cause = format!("node {node} was released, and isolated since by another order");
+            let cure = format!("if it is to come back, run `weft release {node}` again");
+            order.check_manager(manager, |it| !it.isolated.contains(&node), &cause, &cure)
+        },
+    )?;
     let returned = order.running.await_return(node, 0, 1, order.deadline.remaining());
     let returned = returned.map_err(|failure| failure.behind(&done))?;
     let incarnation = returned.incarnation;
@@ -240,6 +244,21 @@ impl Order {
             false => restart.to_owned(),
         };
         Err(Failure::of(Code::Standing, cause, cure))
+    }
+
+    /// Whether what the manager did still holds there: it answers behind its orders, so another one
+    /// has undone what no longer does.
+    fn check_manager(
+        &self,
+        manager: u16,
+        is_so: impl Fn(&DirNetStatus) -> bool,
+        cause: &str,
+        cure: &str,
+    ) -> Result<(), Failure> {
+        match self.standing(manager).filter(|it| it.role == "manager") {
+            Some(standing) if !is_so(&standing) => Err(Failure::of(Code::Standing, cause, cure)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Waits until every node that answers, but `except`, stands so, or `go_on` says why none will

@@ -243,7 +243,7 @@ fn numbers_of(text: &str) -> Result<Vec<u32>, Failure> {
     }
     let numbers: Result<Vec<u32>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     let mut numbers = numbers.map_err(|_| {
-        let cause = format!("--faults is {text}, no list of numbers");
+        let cause = format!("--faults takes a list of numbers, and {text} is none");
         Failure::of(Code::Usage, cause, "give numbers with commas between them, or none")
     })?;
     numbers.sort_unstable();

@@ -11,7 +11,7 @@ use super::cluster_choice::{ClusterChoice, seconds};
 use super::failure::Failure;
 use super::output::Output;
 use exec::Exec;
-use weft::client::{Kind, WatchEvent};
+use weft::client::{ClientError, Kind, WatchEvent};
 use weft::clock::Deadline;
 use weft::explain::Code;
 
@@ -61,6 +61,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Ok(Some(event)) => event,
             Ok(None) => continue,
             Err(error) if watcher.view().members.is_empty() => return Err(Failure::new(error)),
+            Err(error @ ClientError::Replaced { .. }) => return Err(Failure::new(error)),
             // It ends by order, which leaves nothing, or its nodes are started again.
             Err(_) => match arguments.cluster.find() {
                 Ok(_) => continue,

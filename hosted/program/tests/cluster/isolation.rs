@@ -77,6 +77,25 @@ fn an_isolated_node_is_shut_out_and_quiet_until_it_is_released() {
 
 /// it hangs and hears nothing of its isolation, and all others that knew of it are gone. Its
 /// next supervisor knows it from the launcher.
+/// Its supervisor is stopped, so that it does not come back between the two orders.
+#[test]
+fn a_release_that_another_order_undoes_says_so_at_once() {
+    let place = Place::new();
+    let (_up, nodes) = place.up_calm(3);
+    await_manager(&nodes);
+    let manager = look(&nodes, 0).dirnet.expect("it takes part").manager;
+    let stopped = (manager + 1) % 3;
+    let _stopped = stop_supervisor(&nodes, stopped);
+    let isolate = || nodes.client(manager).order_node(stopped, NodeOrder::Isolate);
+    isolate().expect("it is the manager");
+    let release = place.start(&format!("release {stopped} --name t --wait 60 --json"), "");
+    let isolated = || look(&nodes, manager).dirnet.expect("it takes part").isolated;
+    eventually("it is released", || isolated().is_empty());
+    isolate().expect("it is the manager");
+    let said = release.wait();
+    assert!(said.refused(17, "standing").contains("isolated since by another order"));
+}
+
 #[test]
 fn a_node_that_hangs_while_it_is_isolated_is_started_and_stays_isolated() {
     let place = Place::new();

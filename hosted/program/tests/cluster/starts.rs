@@ -71,7 +71,7 @@ fn one_that_is_never_mended_is_given_up_and_then_its_node_with_the_right_cure() 
     });
     let said = said();
     assert!(said.contains("so that all nodes forget all terms together"), "{said}");
-    let tried = said.matches("node-1.term: it does not hold what was written").count();
+    let tried = said.matches("node-1.term: its content is damaged").count();
     assert!((2..=20).contains(&tried), "{tried} times\n{said}");
 }
 

@@ -114,6 +114,21 @@ fn m12_a_cluster_whose_nodes_all_die_is_watched_on_and_one_that_is_killed_is_an_
     watch.wait().refused(14, "cluster_dead");
 }
 
+/// Its views have the numbers of the first one's.
+#[test]
+fn m12_another_cluster_of_the_name_is_not_taken_for_the_one_that_is_watched() {
+    let place = Place::new();
+    let (up, nodes) = place.up("-n 2");
+    await_manager(&nodes);
+    let watch = place.start("watch --json --name t", "");
+    eventually("the first view", || !events(&watch).is_empty());
+    place.kill(&["up", "node", "component"]);
+    assert_eq!(up.wait().status, None);
+    let _again = place.up("-n 2");
+    let said = watch.wait();
+    assert!(said.refused(13, "cluster_not_running").contains("another one of its name"));
+}
+
 #[test]
 fn m12_a_program_is_run_for_each_event_that_is_wanted() {
     let place = Place::new();

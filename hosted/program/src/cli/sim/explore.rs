@@ -16,8 +16,9 @@ pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<
     let explored = (subject.explore)(bounds, &|states| bar.inc(states));
     bar.finish_and_clear();
     if explored.is_empty() {
-        let cause = format!("{} cannot be explored within these bounds", subject.name);
-        let cure = "leave --steps and --starts out, or run seeds of it: --seeds 1000";
+        let cause = format!("{} has no configuration to explore within these bounds", subject.name);
+        let cure =
+            "run seeds of it, --seeds 1000; if it has others, leave --steps and --starts out";
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let states: u64 = explored.iter().map(|(_, found)| found.states).sum();
