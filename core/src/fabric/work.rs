@@ -134,8 +134,8 @@ impl Op<'_> {
         }
     }
 
-    /// Whether a work for `peer` can succeed at all under `layout`, rights aside (F-11); returns the
-    /// region that it is for, whose rights [`RegionSpec::allows`] judges.
+    /// Whether a work for `peer` can succeed at all under `layout`, rights aside (F-11); returns
+    /// the region that it is for, whose rights [`RegionSpec::allows`] judges.
     ///
     /// # Errors
     /// The [`Reject`] to refuse the post with.

@@ -108,7 +108,7 @@ impl Remains {
             Ok(None) => Self::end_of_node(control, patience),
             Ok(Some(remains)) => remains.end(patience),
             Err(error) => {
-                tracing::error!(%error, "the record of tasks is damaged: processes that they left are found by their environment");
+                tracing::error!(%error, "tasks that were left are found by their environment instead");
                 Self::end_of_node(control, patience)
             }
         }
