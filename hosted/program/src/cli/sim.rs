@@ -21,7 +21,7 @@ const SHRINKING_RUNS_MAX: u32 = 600;
 
 /// Arguments of `weft sim`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct SimArguments {
     /// Which protocol.
     #[arg(long, default_value = "mailbox", value_name = "NAME")]
     protocol: String,
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     orders: u32,
 }
 
-impl Arguments {
+impl SimArguments {
     fn bounds(&self, subject: &Subject) -> Bounds {
         let usual = subject.bounds();
         Bounds {
@@ -100,7 +100,7 @@ impl Arguments {
     }
 }
 
-impl Arguments {
+impl SimArguments {
     /// The run of `seed`, written down.
     fn plan(&self, seed: u64) -> Result<Plan, Failure> {
         let keep = match &self.faults {
@@ -111,7 +111,7 @@ impl Arguments {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &SimArguments, output: Output) -> Result<(), Failure> {
     let Some(subject) = Subject::named(&arguments.protocol) else {
         let cause = format!("no protocol is called {}", arguments.protocol);
         let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
@@ -130,7 +130,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// The first of the seeds and how many there are, if there are so many.
-fn range(arguments: &Arguments) -> Result<(u64, u64), Failure> {
+fn range(arguments: &SimArguments) -> Result<(u64, u64), Failure> {
     let (first, seeds) = (arguments.first, arguments.seeds);
     if first.checked_add(seeds - 1).is_none() {
         let cause = format!("--seeds {seeds} from --first {first} go past the last, {}", u64::MAX);
@@ -140,7 +140,7 @@ fn range(arguments: &Arguments) -> Result<(u64, u64), Failure> {
     Ok((first, seeds))
 }
 
-fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<(), Failure> {
+fn run_many(subject: &Subject, arguments: &SimArguments, output: Output) -> Result<(), Failure> {
     let range = range(arguments)?;
     let began = clock::now_ns();
     let bar = output.progress(arguments.seeds, "simulating");
@@ -182,7 +182,7 @@ fn broken(subject: &Subject, outcome: &Outcome, cure: &str) -> Failure {
 fn replay(
     subject: &Subject,
     seed: u64,
-    arguments: &Arguments,
+    arguments: &SimArguments,
     output: Output,
 ) -> Result<(), Failure> {
     let plan = arguments.plan(seed)?;
@@ -260,7 +260,7 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        sim: Arguments,
+        sim: SimArguments,
     }
 
     /// The plan of a command line that was printed.
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(one.trace, other.trace);
     }
 
-    fn sim(line: &str) -> Arguments {
+    fn sim(line: &str) -> SimArguments {
         let words = std::iter::once("sim").chain(line.split(' '));
         Command::try_parse_from(words).expect("it is a command").sim
     }

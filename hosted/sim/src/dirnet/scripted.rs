@@ -9,9 +9,9 @@
 //! Detection, removal, resets and the succession of managers are the core's own, and so are the
 //! verifier, the member of the script that evaluates it and agrees on another one, and the
 //! judgement of orders. Changes of the database and orders are frames of the DIR net, which are
-//! lost, late and repeated as the [`Setting`] says. The lab itself has the supervisors' part: what
-//! tasks do, which scripts a node has saved, and how these travel. Each component is stepped once
-//! in a millisecond.
+//! lost, late and repeated as the [`Setting`] says. The lab itself has the supervisors' part:
+//! what tasks do, which scripts a node has saved, and how these travel. Each component is stepped
+//! once in a millisecond.
 
 mod checks;
 mod drawn;

@@ -10,7 +10,7 @@ use weft_bench::detect::{self, Fault, Plan};
 
 /// Ten million heartbeats for the goals: --heartbeats 10000000.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DetectBenchArguments {
     /// Faults of each kind in virtual time.
     #[arg(long, default_value_t = 200, value_name = "COUNT", value_parser = between(1, 100_000))]
     runs: u32,
@@ -32,8 +32,8 @@ pub(super) struct Arguments {
     profile: Vec<Profile>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Arguments { runs, heartbeats, rounds, fault, profile } = arguments;
+pub(super) fn run(arguments: &DetectBenchArguments, output: Output) -> Result<(), Failure> {
+    let DetectBenchArguments { runs, heartbeats, rounds, fault, profile } = arguments;
     let all = || Fault::ALL.map(|(fault, _)| fault).to_vec();
     let faults = if fault.is_empty() { all() } else { fault.clone() };
     let profiles = if profile.is_empty() { Profile::ALL.to_vec() } else { profile.clone() };

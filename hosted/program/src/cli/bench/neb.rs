@@ -9,7 +9,7 @@ use weft_bench::neb::{self, BYTES, MEMBERS, Plan};
 
 /// Arguments of `weft bench neb`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct NebBenchArguments {
     /// Only among so many members, 2 to 16; may be repeated.
     #[arg(long, value_name = "COUNT")]
     members: Vec<u16>,
@@ -23,8 +23,8 @@ pub(super) struct Arguments {
     messages: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Arguments { members, bytes, messages } = arguments;
+pub(super) fn run(arguments: &NebBenchArguments, output: Output) -> Result<(), Failure> {
+    let NebBenchArguments { members, bytes, messages } = arguments;
     if let Some(members) = members.iter().find(|members| !(2..=16).contains(*members)) {
         let cause = format!("--members is {members}");
         return Err(Failure::of(Code::Usage, cause, "give 2 to 16"));
