@@ -7,7 +7,7 @@ use super::fault::{Decision, Fault, Target};
 use super::moments::{Moments, Series};
 use super::report::{Detection, Ground, Traffic};
 use weft::cluster::Profile;
-use weft_sim::dirnet::{Event, Lab, Setting, Strike};
+use weft_sim::dirnet::{Event, Lab, NetStrike, Setting};
 use weft_sim::draws::{Draws, Purpose};
 
 pub(super) const NODES: u16 = 4;
@@ -54,15 +54,15 @@ fn strike(lab: &mut Lab, timing: &Timing, fault: Fault, victim: Rank) -> (Moment
     let (began, node) = (lab.now().0, victim.0);
     let verdict_ns = timing.receive.0 + timing.window.0;
     match fault {
-        Fault::Kill => lab.strike(Strike::End(node)),
-        Fault::Hang => lab.strike(Strike::Hang(node)),
-        Fault::Silence => lab.strike(Strike::StopTimers(node)),
-        Fault::Node => lab.strike(Strike::Crash(node)),
+        Fault::Kill => lab.strike(NetStrike::End(node)),
+        Fault::Hang => lab.strike(NetStrike::Hang(node)),
+        Fault::Silence => lab.strike(NetStrike::StopTimers(node)),
+        Fault::Node => lab.strike(NetStrike::Crash(node)),
         Fault::Partition => {
             for other in (0..NODES).filter(|other| *other != node) {
                 let ms = (2 * verdict_ns).div_ceil(MS);
-                lab.strike(Strike::Cut(node, other, ms));
-                lab.strike(Strike::Cut(other, node, ms));
+                lab.strike(NetStrike::Cut(node, other, ms));
+                lab.strike(NetStrike::Cut(other, node, ms));
             }
         }
         // Struck at processes alone.
