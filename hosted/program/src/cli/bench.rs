@@ -19,7 +19,7 @@ use super::fabric_choice::explained_driver;
 use super::failure::Failure;
 use super::output::Output;
 use weft::explain::Code;
-use weft_bench::{Cell, Plan, verbs};
+use weft_bench::{Cell, MailboxPlan, verbs};
 
 /// Arguments of `weft bench`.
 #[derive(Debug, Args)]
@@ -202,7 +202,7 @@ fn run_mailbox(arguments: &MailboxBenchArguments, output: Output) -> Result<(), 
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let bar = output.progress(cells.len() as u64, "measuring");
-    let report = weft_bench::run(&Plan { cells, per_cell }, |_| bar.inc(1));
+    let report = weft_bench::run(&MailboxPlan { cells, per_cell }, |_| bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());
@@ -212,9 +212,9 @@ fn run_mailbox(arguments: &MailboxBenchArguments, output: Output) -> Result<(), 
 #[cfg(feature = "verbs")]
 fn run_verbs(arguments: &VerbsBenchArguments, output: Output) -> Result<(), Failure> {
     let name = arguments.device.clone().or_else(|| std::env::var("WEFT_RDMA_DEVICE").ok());
-    let plan = verbs::Plan {
+    let plan = verbs::VerbsPlan {
         device: weft_driver::DeviceChoice { name, port: arguments.port },
-        subjects: verbs::Subject::ALL.to_vec(),
+        subjects: verbs::VerbsSubject::ALL.to_vec(),
         rounds: arguments.rounds,
         iterations: arguments.iterations,
     };

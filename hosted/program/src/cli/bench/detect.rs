@@ -6,7 +6,7 @@ use super::between;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::cluster::Profile;
-use weft_bench::detect::{self, Fault, Plan};
+use weft_bench::detect::{self, DetectFault, DetectPlan};
 
 /// Ten million heartbeats for the goals: --heartbeats 10000000.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct DetectBenchArguments {
 
     /// Only faults of this kind; may be repeated.
     #[arg(long, value_name = "FAULT")]
-    fault: Vec<Fault>,
+    fault: Vec<DetectFault>,
 
     /// Only this profile; may be repeated.
     #[arg(long, value_name = "PROFILE")]
@@ -34,10 +34,11 @@ pub(super) struct DetectBenchArguments {
 
 pub(super) fn run(arguments: &DetectBenchArguments, output: Output) -> Result<(), Failure> {
     let DetectBenchArguments { runs, heartbeats, rounds, fault, profile } = arguments;
-    let all = || Fault::ALL.map(|(fault, _)| fault).to_vec();
+    let all = || DetectFault::ALL.map(|(fault, _)| fault).to_vec();
     let faults = if fault.is_empty() { all() } else { fault.clone() };
     let profiles = if profile.is_empty() { Profile::ALL.to_vec() } else { profile.clone() };
-    let plan = Plan { runs: *runs, heartbeats: *heartbeats, rounds: *rounds, faults, profiles };
+    let plan =
+        DetectPlan { runs: *runs, heartbeats: *heartbeats, rounds: *rounds, faults, profiles };
     let bar = output.progress(detect::parts(&plan), "measuring");
     let report = detect::run(&plan, || bar.inc(1));
     bar.finish_and_clear();

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::explain::Code;
-use weft_bench::neb::{self, BYTES, MEMBERS, Plan};
+use weft_bench::neb::{self, BYTES, MEMBERS, NebPlan};
 
 /// Arguments of `weft bench neb`.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &NebBenchArguments, output: Output) -> Result<(), F
     let members = or_all(members);
     let bytes = if bytes.is_empty() { BYTES.to_vec() } else { bytes.clone() };
     let bar = output.progress((members.len() * bytes.len()) as u64, "measuring");
-    let report = neb::run(&Plan { members, bytes, messages: *messages }, || bar.inc(1));
+    let report = neb::run(&NebPlan { members, bytes, messages: *messages }, || bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());

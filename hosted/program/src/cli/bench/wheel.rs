@@ -5,7 +5,7 @@ use clap::Args;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::explain::Code;
-use weft_bench::wheel::{self, Plan, SIZES};
+use weft_bench::wheel::{self, SIZES, WheelPlan};
 
 /// Counts of instructions, which no noise can move, come from the same command below valgrind:
 /// valgrind --tool=callgrind weft bench wheel --timers 10000 --turns 3.
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &WheelBenchArguments, output: Output) -> Result<(),
     }
     let sizes = if arguments.timers.is_empty() { SIZES.to_vec() } else { arguments.timers.clone() };
     let bar = output.progress(sizes.len() as u64, "measuring");
-    let report = wheel::run(&Plan { sizes, turns: arguments.turns }, |_| bar.inc(1));
+    let report = wheel::run(&WheelPlan { sizes, turns: arguments.turns }, |_| bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());
