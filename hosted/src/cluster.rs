@@ -73,7 +73,7 @@ pub use verbs::{Detection, Verbs};
 
 use crate::regular_file;
 use crate::shm::Wait;
-use section::Section;
+use section::FileSection;
 
 /// A cluster as its file describes it.
 ///
@@ -323,7 +323,7 @@ impl Cluster {
     pub fn parse(text: &str, origin: &Path) -> Result<Self, ClusterError> {
         let table = toml::de::DeTable::parse(text)
             .map_err(|error| ClusterError::of_syntax(origin, text, &error))?;
-        let top = Section::top(text, origin, table.get_ref())?;
+        let top = FileSection::top(text, origin, table.get_ref())?;
         let mailbox = top.section(key::MAILBOX)?;
         let lane = top.section(key::LANE)?;
         let neb = top.section(key::NEB)?;
@@ -507,7 +507,7 @@ impl Cluster {
 }
 
 /// The program of `[component]`, if the file has one.
-fn read_program(section: &Section<'_>) -> Result<Option<Program>, ClusterError> {
+fn read_program(section: &FileSection<'_>) -> Result<Option<Program>, ClusterError> {
     let program = section.text(key::COMPONENT_PROGRAM.path)?;
     let args = section.texts(key::COMPONENT_ARGS.path)?;
     let env = section.texts(key::COMPONENT_ENV.path)?;
@@ -530,7 +530,7 @@ fn read_program(section: &Section<'_>) -> Result<Option<Program>, ClusterError> 
 }
 
 /// One `[[task]]` behind those that `cluster` has already.
-fn read_task(section: &Section<'_>, cluster: &Cluster) -> Result<Task, ClusterError> {
+fn read_task(section: &FileSection<'_>, cluster: &Cluster) -> Result<Task, ClusterError> {
     let Some(name) = section.word::<TaskName>(key::TASK_NAME)? else {
         return Err(section.missing(key::TASK_NAME));
     };

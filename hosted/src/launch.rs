@@ -25,7 +25,7 @@ use crate::explain::{Code, Explain};
 use crate::process::{ProcessError, how_ended, start_thread};
 use crate::runtime_dir::{ClaimError, ClaimedDir, ClusterDir, RuntimeDir, RuntimeDirError};
 use door::Door;
-use keeper::{Event, Keeper, Start};
+use keeper::{Keeper, KeeperEvent, NodeSetup};
 
 /// Where a node finds the cluster's lock.
 const LOCK_FD: RawFd = 3;
@@ -50,7 +50,7 @@ pub struct Launched {
     dir: ClusterDir,
     keeper: Option<thread::JoinHandle<()>>,
     door: Option<Door>,
-    events: SyncSender<Event>,
+    events: SyncSender<KeeperEvent>,
     notices: Receiver<Notice>,
     /// Of them, what happened to tasks and programs while the nodes came together: bounded by the
     /// restart intensity.
@@ -197,7 +197,7 @@ impl Launched {
         let lock = lock.map_err(LaunchError::Process)?;
         let home = ClaimedDir::inherit(dir.clone(), lock).map_err(LaunchError::Directory)?;
         let undecided = Duration::from_nanos(cluster.dirnet.timing().clone.0) * 3 / 2;
-        let start = Start { home, undecided, outputs };
+        let start = NodeSetup { home, undecided, outputs };
         let (events, heard) = sync_channel(EVENTS);
         let (notice, notices) = sync_channel(NOTICES);
         let door = dir.launcher_socket().map_err(LaunchError::Directory)?;
@@ -324,7 +324,7 @@ impl Launched {
 
     fn end_nodes(&mut self) {
         // A keeper that is gone has ended them.
-        let _ = self.events.send(Event::Stop { ended: None });
+        let _ = self.events.send(KeeperEvent::Stop { ended: None });
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }

@@ -47,7 +47,7 @@ pub use error::RuntimeDirError;
 pub use find_error::FindError;
 
 use crate::cluster::ClusterName;
-use gate::Gate;
+use gate::LockGate;
 use lock::{Lock, Mode};
 
 /// The directory of all running clusters of this user.
@@ -119,7 +119,7 @@ impl RuntimeDir {
     /// # Errors
     /// A living cluster has the name, or the directory cannot be used.
     pub fn claim(&self, name: &ClusterName) -> Result<ClaimedDir, ClaimError> {
-        let gate = Gate::enter(&self.path)?;
+        let gate = LockGate::enter(&self.path)?;
         let dir = self.make(name)?;
         let Some(lock) = Lock::take(&dir, Mode::Exclusive)? else {
             return Err(ClaimError::NameInUse { name: name.clone() });
@@ -135,7 +135,7 @@ impl RuntimeDir {
     /// # Errors
     /// A `weft up` has the name, or the directory cannot be used.
     pub fn join(&self, name: &ClusterName) -> Result<ClaimedDir, ClaimError> {
-        let gate = Gate::enter(&self.path)?;
+        let gate = LockGate::enter(&self.path)?;
         let dir = self.make(name)?;
         if let Some(alone) = Lock::take(&dir, Mode::Exclusive)? {
             dir.clear(&gate)?;
@@ -154,7 +154,7 @@ impl RuntimeDir {
     /// There is no such cluster, or it is dead.
     pub fn find(&self, name: &ClusterName) -> Result<ClusterDir, FindError> {
         let dir = ClusterDir::below(&self.path, name);
-        let gate = Gate::enter(&self.path)?;
+        let gate = LockGate::enter(&self.path)?;
         match dir.liveness(&gate)? {
             Some(Liveness::Alive) => {
                 check_private(dir.path())?;
@@ -187,7 +187,7 @@ impl RuntimeDir {
     /// # Errors
     /// A directory cannot be read.
     pub fn list(&self) -> Result<Vec<(ClusterName, Liveness)>, RuntimeDirError> {
-        let gate = Gate::enter(&self.path)?;
+        let gate = LockGate::enter(&self.path)?;
         let mut clusters = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let entry = entry.map_err(failed("list", &self.path))?;

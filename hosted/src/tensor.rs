@@ -120,12 +120,12 @@ impl<'b> TensorView<'b> {
 #[derive(Clone, Debug)]
 pub struct Tensor {
     shape: Shape,
-    bytes: Bytes,
+    bytes: TensorStorage,
 }
 
 /// Where its bytes are.
 #[derive(Clone, Debug)]
-enum Bytes {
+enum TensorStorage {
     /// In words of its own, with up to seven behind them.
     Copied(Vec<u64>),
     /// In the memory that its sender made, which no process changes (RZ-18).
@@ -134,11 +134,11 @@ enum Bytes {
 
 impl Tensor {
     pub(crate) const fn new(shape: Shape, words: Vec<u64>) -> Self {
-        Self { shape, bytes: Bytes::Copied(words) }
+        Self { shape, bytes: TensorStorage::Copied(words) }
     }
 
     pub(crate) fn handed_over(shape: Shape, memory: SealedBytes) -> Self {
-        Self { shape, bytes: Bytes::HandedOver(Arc::new(memory)) }
+        Self { shape, bytes: TensorStorage::HandedOver(Arc::new(memory)) }
     }
 
     /// Its shape, its bytes and its elements.
@@ -146,8 +146,8 @@ impl Tensor {
     pub fn view(&self) -> TensorView<'_> {
         let len = self.shape.bytes() as usize;
         let bytes = match &self.bytes {
-            Bytes::Copied(words) => &words.as_bytes()[..len],
-            Bytes::HandedOver(memory) => memory.bytes(),
+            TensorStorage::Copied(words) => &words.as_bytes()[..len],
+            TensorStorage::HandedOver(memory) => memory.bytes(),
         };
         TensorView { shape: self.shape, bytes }
     }
@@ -157,8 +157,8 @@ impl Tensor {
     #[must_use]
     pub fn into_parts(self) -> (Shape, Vec<u64>) {
         let words = match self.bytes {
-            Bytes::Copied(words) => words,
-            Bytes::HandedOver(memory) => {
+            TensorStorage::Copied(words) => words,
+            TensorStorage::HandedOver(memory) => {
                 let bytes = memory.bytes();
                 let mut words = vec![0_u64; bytes.len().div_ceil(8)];
                 words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);

@@ -29,8 +29,8 @@ use super::crew::{OWNER, meet, take_seat};
 use super::error::BenchError;
 use super::parcel::{self, DATA};
 use super::report::tenths;
-use super::seat::Seat;
-use super::verdict::Verdict;
+use super::seat::BenchSeat;
+use super::verdict::AimVerdict;
 use weft::process::{ProcessError, begin_to_be_stepped, count_instructions, mark};
 use weft::shm::{NodeMemory, Wait};
 
@@ -90,7 +90,7 @@ pub struct CountReport {
     /// Each row.
     pub rows: Vec<CountedRow>,
     /// What became of the limits.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 /// Counts, over so many messages in each row.
@@ -121,7 +121,7 @@ pub fn count(messages: u64) -> Result<CountReport, BenchError> {
     Ok(CountReport { rows, verdicts })
 }
 
-fn judge((what, alone, limits): (CountedWhat, bool, [f64; 2]), rows: &[CountedRow]) -> Verdict {
+fn judge((what, alone, limits): (CountedWhat, bool, [f64; 2]), rows: &[CountedRow]) -> AimVerdict {
     let most = limits[usize::from(cfg!(debug_assertions))];
     let name = match (what, alone) {
         (CountedWhat::PollIdle, _) => "an idle poll",
@@ -130,12 +130,16 @@ fn judge((what, alone, limits): (CountedWhat, bool, [f64; 2]), rows: &[CountedRo
     };
     let is_it = |row: &&CountedRow| row.what == what && row.bytes == 8 && (row.batch == 1) == alone;
     let aim = format!("{name}: at most {most:.0} instructions");
-    let Some(row) = rows.iter().find(is_it) else { return Verdict::unmeasured(aim) };
+    let Some(row) = rows.iter().find(is_it) else { return AimVerdict::unmeasured(aim) };
     let found = format!("{:.1}", row.instructions);
     if cfg!(debug_assertions) && row.instructions > UNOPTIMIZED * most {
-        return Verdict { aim, reached: None, found: found + ", and the build is not optimized" };
+        return AimVerdict {
+            aim,
+            reached: None,
+            found: found + ", and the build is not optimized",
+        };
     }
-    Verdict { aim, reached: Some(row.instructions <= most), found }
+    AimVerdict { aim, reached: Some(row.instructions <= most), found }
 }
 
 /// All rows once, for the process that steps this one.
@@ -147,7 +151,7 @@ pub fn do_counted_work(messages: u64) -> Result<(), BenchError> {
     mark();
     mark();
     for (what, batch, bytes) in CELLS {
-        let mut pair = Pair::new(bytes)?;
+        let mut pair = EndpointPair::new(bytes)?;
         let batch = if batch == 0 { batch_max(bytes)? } else { batch };
         pair.put_and_take(WARM_UP, batch)?;
         mark();
@@ -167,7 +171,7 @@ pub fn do_counted_work(messages: u64) -> Result<(), BenchError> {
 /// [`BenchError`].
 pub fn put_and_take(bytes: usize, messages: u64, batch: Option<u32>) -> Result<(), BenchError> {
     let most = batch_max(bytes)?;
-    Pair::new(bytes)?.put_and_take(messages, batch.unwrap_or(most).clamp(1, most))
+    EndpointPair::new(bytes)?.put_and_take(messages, batch.unwrap_or(most).clamp(1, most))
 }
 
 fn batch_max(bytes: usize) -> Result<u32, BenchError> {
@@ -175,15 +179,15 @@ fn batch_max(bytes: usize) -> Result<u32, BenchError> {
 }
 
 /// Two endpoints in this process.
-struct Pair {
-    owner: Seat,
-    writer: Seat,
+struct EndpointPair {
+    owner: BenchSeat,
+    writer: BenchSeat,
     payload: Vec<u8>,
     /// Messages put so far.
     put: u64,
 }
 
-impl Pair {
+impl EndpointPair {
     fn new(bytes: usize) -> Result<Self, BenchError> {
         let plan = Cell { bytes, writers: 1 }.plan()?;
         let layout = plan.layout();

@@ -13,9 +13,9 @@ use weft_core::ids::{Incarnation, Peer};
 
 use super::cell::Cell;
 use super::error::BenchError;
-use super::exchange::Lines;
+use super::exchange::ExchangeLines;
 use super::phase::{FromWriter, PATIENCE, Phase, SOCKET_FD, ToWriter};
-use super::seat::{Seat, Vigil};
+use super::seat::{BenchSeat, Vigil};
 use weft::node::PlainEndpoint;
 use weft::packet::Socket;
 use weft::process::{Liveness, Pidfd, Spawn, Spawned};
@@ -35,13 +35,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// Owner and writers, ready to measure.
 #[derive(Debug)]
 pub(super) struct Crew {
-    pub(super) seat: Seat,
-    pub(super) lines: Lines,
-    writers: Vec<Writer>,
+    pub(super) seat: BenchSeat,
+    pub(super) lines: ExchangeLines,
+    writers: Vec<CrewWriter>,
 }
 
 #[derive(Debug)]
-struct Writer {
+struct CrewWriter {
     memory: NodeMemory,
     worker: Worker,
 }
@@ -61,8 +61,8 @@ impl Crew {
         let plan = cell.plan()?;
         let layout = plan.layout();
         let memory = NodeMemory::create("weft-bench-owner", layout)?;
-        let shared = Lines::segment()?;
-        let writers = (1..=cell.writers).map(|rank| Writer::start(Peer(rank), layout));
+        let shared = ExchangeLines::segment()?;
+        let writers = (1..=cell.writers).map(|rank| CrewWriter::start(Peer(rank), layout));
         let writers = writers.collect::<Result<Vec<_>, _>>()?;
         let guarded = writers.iter().map(|writer| writer.worker.guarded());
         let guarded = guarded.collect::<Result<Vec<_>, _>>()?;
@@ -82,7 +82,7 @@ impl Crew {
             let (peer, process) = writer.worker.guarded()?;
             meet(&mut seat, layout, peer, &grant, Some(process))?;
         }
-        Ok(Self { seat, lines: Lines::map(shared.writable_fd())?, writers })
+        Ok(Self { seat, lines: ExchangeLines::map(shared.writable_fd())?, writers })
     }
 
     /// Lets the writers take part in `phase` while `measure` does the owner's part of it.
@@ -90,7 +90,7 @@ impl Crew {
         &mut self,
         phase: Phase,
         span: Duration,
-        measure: impl FnOnce(&mut Seat, &Lines) -> Result<(), BenchError>,
+        measure: impl FnOnce(&mut BenchSeat, &ExchangeLines) -> Result<(), BenchError>,
     ) -> Result<(), BenchError> {
         let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let word = ToWriter::Run { phase, millis };
@@ -104,7 +104,7 @@ impl Crew {
     }
 }
 
-impl Writer {
+impl CrewWriter {
     fn start(peer: Peer, layout: &Layout) -> Result<Self, BenchError> {
         let memory = NodeMemory::create(&format!("weft-bench-{peer}"), layout)?;
         Ok(Self { memory, worker: Worker::start(peer, "writer")? })
@@ -187,17 +187,17 @@ pub(super) fn take_seat(
     grant: &Grant,
     wait: Wait,
     guarded: Vec<(Peer, Pidfd)>,
-) -> Result<Seat, BenchError> {
+) -> Result<BenchSeat, BenchError> {
     let own = OwnMemory::map(plan.layout(), grant)?;
     let waiter = Waiter::new(wait, Bell::open(grant.bell())?);
     let fabric = ShmFabric::new(me, INCARNATION, plan.layout().clone(), own, wait);
     let endpoint = Box::new(PlainEndpoint::new(fabric, plan, INCARNATION));
-    Ok(Seat { endpoint, vigil: Vigil::new(waiter, guarded) })
+    Ok(BenchSeat { endpoint, vigil: Vigil::new(waiter, guarded) })
 }
 
 /// Connects the endpoint of `seat` with `peer` and lets it in.
 pub(super) fn meet(
-    seat: &mut Seat,
+    seat: &mut BenchSeat,
     layout: &Layout,
     peer: Peer,
     grant: &Grant,

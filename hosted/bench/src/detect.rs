@@ -36,15 +36,17 @@ mod rival;
 mod simulated;
 mod strike;
 
-pub use fault::{Fault, Target, UnknownFault};
-pub use report::{Accuracy, Detection, Ground, Report, Rest, Span, Traffic, Trouble};
+pub use fault::{DetectFault, Target, UnknownFault};
+pub use report::{
+    Accuracy, DetectReport, DetectTraffic, DetectionRow, FaultGround, Percentiles, Rest, Trouble,
+};
 
 use super::error::BenchError;
 use weft::cluster::Profile;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DetectPlan {
     /// Faults of each kind, target and profile in virtual time.
     pub runs: u32,
     /// Heartbeats of each accuracy run.
@@ -52,20 +54,21 @@ pub struct Plan {
     /// Faults of each kind, target and profile that are struck at real processes.
     pub rounds: u32,
     /// The kinds of faults.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DetectFault>,
     /// The profiles.
     pub profiles: Vec<Profile>,
 }
 
-impl Plan {
+impl DetectPlan {
     /// The faults at each of their targets at real processes.
-    fn struck(&self) -> impl Iterator<Item = (Fault, Target)> {
-        let at_each = |fault: Fault| fault.targets().iter().map(move |target| (fault, *target));
+    fn struck(&self) -> impl Iterator<Item = (DetectFault, Target)> {
+        let at_each =
+            |fault: DetectFault| fault.targets().iter().map(move |target| (fault, *target));
         self.faults.iter().copied().flat_map(at_each)
     }
 
     /// Those that virtual time has, too.
-    fn simulated(&self) -> impl Iterator<Item = (Fault, Target)> {
+    fn simulated(&self) -> impl Iterator<Item = (DetectFault, Target)> {
         self.struck().filter(|(fault, _)| fault.is_simulated())
     }
 }
@@ -74,8 +77,8 @@ impl Plan {
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(plan: &Plan, mut on_part: impl FnMut()) -> Result<Report, BenchError> {
-    let mut report = Report::default();
+pub fn run(plan: &DetectPlan, mut on_part: impl FnMut()) -> Result<DetectReport, BenchError> {
+    let mut report = DetectReport::default();
     for profile in plan.profiles.iter().copied() {
         for (fault, target) in plan.simulated() {
             report.detections.extend(simulated::detect(profile, fault, target, plan.runs));
@@ -105,7 +108,7 @@ pub fn run(plan: &Plan, mut on_part: impl FnMut()) -> Result<Report, BenchError>
 
 /// How many parts a run of `plan` has.
 #[must_use]
-pub fn parts(plan: &Plan) -> u64 {
+pub fn parts(plan: &DetectPlan) -> u64 {
     let struck = if plan.rounds > 0 { plan.struck().count() + 1 } else { 0 };
     let each = plan.simulated().count() + 1 + struck;
     (plan.profiles.len() * each + 2 * Trouble::ALL.len()) as u64

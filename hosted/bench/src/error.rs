@@ -50,7 +50,7 @@ pub enum BenchError {
     Thread(#[source] io::Error),
     /// This keeper lost a timer, or let one expire too soon.
     #[error("{0} lost a timer, or let it expire too soon")]
-    Timer(wheel::Keeper),
+    Timer(wheel::TimerKeeper),
     /// A writer's process has ended in the middle of it.
     #[error("the process of writer {writer} ended in the middle of it: {words}")]
     WriterLost {

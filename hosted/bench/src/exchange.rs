@@ -27,9 +27,9 @@ const END: u64 = u64::MAX;
 
 /// The memory of the exchange.
 #[derive(Debug)]
-pub(super) struct Lines(Mapping);
+pub(super) struct ExchangeLines(Mapping);
 
-impl Lines {
+impl ExchangeLines {
     pub(super) fn segment() -> Result<Segment, BenchError> {
         Ok(Segment::create("weft-bench-lines", LINES_LEN)?)
     }
@@ -74,7 +74,8 @@ impl Lines {
         samples: &mut Samples,
     ) -> Result<(), BenchError> {
         let begun = now_ns();
-        let mut pairs: Vec<Pair<'_>> = (1..=writers).map(|w| Pair::new(self, Peer(w))).collect();
+        let mut pairs: Vec<WriterView<'_>> =
+            (1..=writers).map(|w| WriterView::new(self, Peer(w))).collect();
         let mut open = pairs.len();
         while open > 0 {
             let mut moved = false;
@@ -104,7 +105,7 @@ impl Lines {
 }
 
 /// The owner's view of one writer.
-struct Pair<'l> {
+struct WriterView<'l> {
     outward: &'l AtomicU64,
     inward: &'l AtomicU64,
     /// The word under way; none when it is over.
@@ -112,8 +113,8 @@ struct Pair<'l> {
     sent_ns: u64,
 }
 
-impl<'l> Pair<'l> {
-    fn new(lines: &'l Lines, writer: Peer) -> Self {
+impl<'l> WriterView<'l> {
+    fn new(lines: &'l ExchangeLines, writer: Peer) -> Self {
         let (outward, inward) = (lines.to_writer(writer), lines.to_owner(writer));
         let mut pair = Self { outward, inward, word: 0, sent_ns: 0 };
         pair.send(1, now_ns());

@@ -47,7 +47,7 @@ use self::processes::Others;
 use self::rival::MpiRival;
 use super::error::BenchError;
 use super::figure::Samples;
-use super::host::{self, STALL_WATCH_NS, Stall};
+use super::host::{self, CpuStall, STALL_WATCH_NS};
 use super::run::Course;
 use weft::cluster::{self, Cluster, Topology};
 use weft::shm::{NodeMemory, Segment, Wait};
@@ -75,13 +75,13 @@ pub struct GroupPlan {
 
 /// Who the members are.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Setting {
+struct GroupSetting {
     members: u16,
     topology: Topology,
     are_processes: bool,
 }
 
-impl Setting {
+impl GroupSetting {
     fn group(&self) -> cluster::Group {
         let topology = self.topology;
         cluster::Group { count: 1, topology, ..cluster::Group::default() }
@@ -133,12 +133,12 @@ struct GroupCell {
 /// # Errors
 /// [`BenchError`]; its processes are gone then.
 pub fn run(plan: &GroupPlan, mut on_turn: impl FnMut()) -> Result<GroupReport, BenchError> {
-    let (mut stall, mut rows) = (Stall::default(), Vec::new());
+    let (mut stall, mut rows) = (CpuStall::default(), Vec::new());
     let mut rival = MpiRival::compile();
     for members in &plan.members {
         let mut cells: Vec<_> = plan.bytes.iter().map(|bytes| GroupCell::of(*bytes)).collect();
         let (topology, are_processes) = (Topology::Auto, plan.are_processes);
-        let setting = Setting { members: *members, topology, are_processes };
+        let setting = GroupSetting { members: *members, topology, are_processes };
         for _ in 0..plan.rounds {
             cells.iter_mut().try_for_each(|cell| cell.copy(*members))?;
             turn(&setting, &mut cells)?;
@@ -176,7 +176,7 @@ fn wait(members: u16) -> Wait {
 }
 
 /// All lengths, once in each manner.
-fn turn(setting: &Setting, cells: &mut [GroupCell]) -> Result<(), BenchError> {
+fn turn(setting: &GroupSetting, cells: &mut [GroupCell]) -> Result<(), BenchError> {
     let (plan, members) = (setting.plan()?, setting.members);
     let memory = (0..members).map(|me| NodeMemory::create(&format!("weft-{me}"), plan.layout()));
     let memory = memory.collect::<Result<Vec<_>, _>>()?;
@@ -198,7 +198,7 @@ fn meet_all(member: &mut GroupMember, plan: &Plan, memory: &[NodeMemory]) -> End
 
 /// The root is this thread, and each other member a process.
 fn among_processes(
-    setting: &Setting,
+    setting: &GroupSetting,
     plan: &Plan,
     memory: &[NodeMemory],
     shared: &Segment,
@@ -228,7 +228,7 @@ fn among_processes(
 
 /// Each member is a thread.
 fn among_threads(
-    setting: &Setting,
+    setting: &GroupSetting,
     plan: &Plan,
     memory: &[NodeMemory],
     shared: &Segment,

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::figure::Samples;
-use super::report::Host;
+use super::report::MeasuredHost;
 use weft::clock::now_ns;
 
 /// Copies between two looks at the clock.
@@ -20,13 +20,13 @@ pub(super) const STALL_WATCH_NS: u64 = 50_000_000;
 
 /// What a process that only reads the clock did not get of its processor.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stall {
+pub(super) struct CpuStall {
     pub(super) longest_ns: u64,
     pub(super) lost_ns: u64,
     pub(super) watched_ns: u64,
 }
 
-impl Stall {
+impl CpuStall {
     /// Watches for `span_ns`.
     pub(super) fn watch(&mut self, span_ns: u64) {
         let begun = now_ns();
@@ -50,8 +50,8 @@ impl Stall {
 }
 
 /// The machine as it was while `stall` was watched.
-pub(super) fn describe(stall: &Stall) -> Host {
-    Host {
+pub(super) fn describe(stall: &CpuStall) -> MeasuredHost {
+    MeasuredHost {
         processors: processors(),
         load: load(),
         longest_stall_us: stall.longest_ns as f64 / 1e3,

@@ -58,6 +58,6 @@ mod writer;
 pub use cell::Cell;
 pub use count::{CountReport, CountedRow, CountedWhat, count, do_counted_work, put_and_take};
 pub use error::BenchError;
-pub use report::{Host, Report, Row, What};
-pub use run::{Plan, run};
+pub use report::{MailboxReport, MeasuredHost, Row, RowKind};
+pub use run::{MailboxPlan, run};
 pub use writer::run as run_writer;

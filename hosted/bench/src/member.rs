@@ -29,7 +29,7 @@ use std::time::Duration;
 use crate::Cell;
 use crate::error::BenchError;
 use crate::figure::{Figure, Samples};
-use crate::host::{self, STALL_WATCH_NS, Stall};
+use crate::host::{self, CpuStall, STALL_WATCH_NS};
 use crate::report::Row;
 use weft::clock::{Deadline, now_ns};
 use weft::cluster::{self, Cluster, ClusterName, Mailbox};
@@ -64,7 +64,7 @@ pub struct MemberPlan {
 /// # Errors
 /// [`BenchError`]; its processes are gone then.
 pub fn run(plan: &MemberPlan, mut on_part: impl FnMut()) -> Result<MemberReport, BenchError> {
-    let (mut rounds, mut stall) = (Vec::new(), Stall::default());
+    let (mut rounds, mut stall) = (Vec::new(), CpuStall::default());
     for _ in 0..plan.rounds {
         rounds.push(round(plan.per_round)?);
         stall.watch(STALL_WATCH_NS);
@@ -92,12 +92,12 @@ struct ProgramFigure {
 const CELL: Cell = Cell { bytes: BYTES, writers: 1 };
 
 fn round(span: Duration) -> Result<MemberRound, BenchError> {
-    let mailbox = crate::run(&crate::Plan { cells: vec![CELL], per_cell: span }, |_| ())?;
+    let mailbox = crate::run(&crate::MailboxPlan { cells: vec![CELL], per_cell: span }, |_| ())?;
     let row = |what| mailbox.rows.iter().find(|row| row.what == what);
     // Of hops the median of all, of messages what one takes over whole turns: as of the programs.
-    let mailbox = row(crate::What::Latency)
+    let mailbox = row(crate::RowKind::Latency)
         .map(|row| row.p50_ns)
-        .zip(row(crate::What::Rate).map(Row::each_ns));
+        .zip(row(crate::RowKind::Rate).map(Row::each_ns));
     let mailbox = mailbox.map(|(hop, rate)| [hop, rate]);
     // As the benchmark of the mailbox waits, or the two would not be comparable.
     let wait = CELL.wait(host::processors());

@@ -19,13 +19,13 @@ mod report;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-pub use report::{Report, Row};
+pub use report::{NebReport, NebRow};
 
-use self::member::{Board, Member, SHOW_EVERY};
+use self::member::{Board, NebMember, SHOW_EVERY};
 use super::error::BenchError;
 use super::figure::Samples;
-use super::host::{self, STALL_WATCH_NS, Stall};
-use super::report::Host;
+use super::host::{self, CpuStall, STALL_WATCH_NS};
+use super::report::MeasuredHost;
 use weft::cluster::{self, Cluster};
 use weft::shm::{NodeMemory, Wait};
 
@@ -40,7 +40,7 @@ pub const BATCH: u64 = 16;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct NebPlan {
     /// Numbers of members, 2 to 16 each.
     pub members: Vec<u16>,
     /// Lengths of messages, 8 to 4096 bytes each.
@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// What was counted of one cell.
 #[derive(Debug, Default)]
-struct Cell {
+struct NebCell {
     latency: Samples,
     hop: Samples,
     rate_ns: u64,
@@ -81,20 +81,20 @@ impl Counts {
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(plan: &Plan, mut on_cell: impl FnMut()) -> Result<Report, BenchError> {
-    let mut stall = Stall::default();
+pub fn run(plan: &NebPlan, mut on_cell: impl FnMut()) -> Result<NebReport, BenchError> {
+    let mut stall = CpuStall::default();
     let messages = plan.messages.next_multiple_of(SHOW_EVERY);
     let mut rows = Vec::new();
     for members in &plan.members {
         for bytes in &plan.bytes {
             let cell = measure(*members, *bytes, messages)?;
-            let row = Row::new(*members, *bytes, messages, &cell);
+            let row = NebRow::new(*members, *bytes, messages, &cell);
             rows.push(row.ok_or(BenchError::OutOfStep("a cell without samples"))?);
             stall.watch(STALL_WATCH_NS);
             on_cell();
         }
     }
-    Ok(Report::new(rows, host::describe(&stall)))
+    Ok(NebReport::new(rows, host::describe(&stall)))
 }
 
 fn plan_of(
@@ -110,7 +110,7 @@ fn plan_of(
     weft::node::plan(&cluster).map_err(|error| BenchError::Plan(error.to_string()))
 }
 
-fn measure(members: u16, bytes: usize, messages: u64) -> Result<Cell, BenchError> {
+fn measure(members: u16, bytes: usize, messages: u64) -> Result<NebCell, BenchError> {
     let wait = if usize::from(members) <= host::processors() { Wait::Spin } else { Wait::Yield };
     let plan = plan_of(members, bytes, wait)?;
     let memory = (0..members).map(|me| NodeMemory::create(&format!("weft-{me}"), plan.layout()));
@@ -118,7 +118,7 @@ fn measure(members: u16, bytes: usize, messages: u64) -> Result<Cell, BenchError
     let board = Board::new(members);
     let mut all = Vec::new();
     for me in 0..members {
-        all.push(Member::new(me, &plan, &memory, wait)?);
+        all.push(NebMember::new(me, &plan, &memory, wait)?);
     }
     for member in &mut all {
         member.begin(members);

@@ -6,7 +6,7 @@ use super::cell::Cell;
 use super::error::BenchError;
 use super::figure::Samples;
 use super::parcel::{self, DATA, END, PING};
-use super::seat::Seat;
+use super::seat::BenchSeat;
 use weft::clock::now_ns;
 
 /// Pings that go back and forth before they are counted.
@@ -17,14 +17,14 @@ const BURST: u64 = 128;
 const WINDOW: u64 = 1024;
 
 /// The ping under way to one writer.
-struct Turn {
+struct PendingPing {
     number: u64,
     sent_ns: u64,
 }
 
 /// Goes back and forth with all writers at once for `span_ns`.
 pub(super) fn latency(
-    seat: &mut Seat,
+    seat: &mut BenchSeat,
     cell: Cell,
     span_ns: u64,
     samples: &mut Samples,
@@ -34,7 +34,7 @@ pub(super) fn latency(
     let mut turns = Vec::new();
     for writer in 1..=cell.writers {
         parcel::write(&mut payload, 0);
-        turns.push(Turn { number: 0, sent_ns: now_ns() });
+        turns.push(PendingPing { number: 0, sent_ns: now_ns() });
         seat.put(Peer(writer), PING, &payload)?;
     }
     let mut open = turns.len();
@@ -53,7 +53,7 @@ pub(super) fn latency(
         if turn.number >= WARM_UP {
             samples.push(now - turn.sent_ns, 2);
         }
-        *turn = Turn { number: turn.number + 1, sent_ns: now };
+        *turn = PendingPing { number: turn.number + 1, sent_ns: now };
         parcel::write(&mut payload, turn.number);
         let goes_on = now - begun < span_ns || turn.number <= WARM_UP;
         let kind = if goes_on { PING } else { END };
@@ -63,7 +63,7 @@ pub(super) fn latency(
 }
 
 /// What came in one go.
-pub(super) struct Intake {
+pub(super) struct TakenMessages {
     /// Messages taken and released.
     pub(super) taken: u64,
     /// How long it took.
@@ -73,11 +73,11 @@ pub(super) struct Intake {
 /// Takes from all writers for `span_ns` from the first message on, then all that is still under
 /// way; every message of every writer must come once and in its order.
 pub(super) fn rate(
-    seat: &mut Seat,
+    seat: &mut BenchSeat,
     cell: Cell,
     span_ns: u64,
     samples: &mut Samples,
-) -> Result<Intake, BenchError> {
+) -> Result<TakenMessages, BenchError> {
     let mut due = vec![0_u64; usize::from(cell.writers)];
     let mut open = due.len();
     let mut taken = 0;
@@ -121,14 +121,14 @@ pub(super) fn rate(
             if taken > window.0 {
                 samples.push(now - window.1, taken - window.0);
             }
-            intake = Some(Intake { taken, span_ns: now - begun });
+            intake = Some(TakenMessages { taken, span_ns: now - begun });
             stop(seat, cell)?;
         }
     }
     intake.ok_or(BenchError::OutOfStep("a writer ended by itself"))
 }
 
-fn stop(seat: &mut Seat, cell: Cell) -> Result<(), BenchError> {
+fn stop(seat: &mut BenchSeat, cell: Cell) -> Result<(), BenchError> {
     let mut payload = vec![0; cell.bytes];
     parcel::write(&mut payload, 0);
     (1..=cell.writers).try_for_each(|writer| seat.put(Peer(writer), END, &payload))

@@ -41,7 +41,7 @@ use self::facts::{Facts, NODES, TASKS};
 use self::script::SizedImage;
 use super::error::BenchError;
 use super::figure::Samples;
-use super::host::{self, STALL_WATCH_NS, Stall};
+use super::host::{self, CpuStall, STALL_WATCH_NS};
 use super::run::Course;
 use weft::clock::now_ns;
 
@@ -90,7 +90,7 @@ pub const fn parts(plan: &RecoveryPlan) -> u64 {
 /// # Errors
 /// [`BenchError`]; its processes are gone then.
 pub fn run(plan: &RecoveryPlan, mut on_part: impl FnMut()) -> Result<RecoveryReport, BenchError> {
-    let (mut courses, mut stall) = (RecoveryCourses::default(), Stall::default());
+    let (mut courses, mut stall) = (RecoveryCourses::default(), CpuStall::default());
     let (looked_at, longest) = (script::looked_at()?, script::longest()?);
     (courses.words, courses.lines) = (longest.words, longest.lines());
     for _ in 0..plan.rounds {

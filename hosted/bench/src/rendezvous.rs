@@ -37,7 +37,7 @@ use self::member::{MeetingBoard, MeetingMember, OTHER_ENDED, Work};
 use super::error::BenchError;
 use super::figure::Samples;
 use super::group::copy;
-use super::host::{self, STALL_WATCH_NS, Stall};
+use super::host::{self, CpuStall, STALL_WATCH_NS};
 use super::run::Course;
 
 /// Lengths of values, unless others are asked for.
@@ -101,7 +101,8 @@ struct TensorCells {
 pub fn run(plan: &TensorPlan, mut on_turn: impl FnMut()) -> Result<TensorReport, BenchError> {
     let cell = |bytes: &usize| TensorCell { bytes: *bytes, ..TensorCell::default() };
     let each = plan.bytes.iter().map(cell).collect();
-    let (mut cells, mut stall) = (TensorCells { each, ..TensorCells::default() }, Stall::default());
+    let (mut cells, mut stall) =
+        (TensorCells { each, ..TensorCells::default() }, CpuStall::default());
     for _ in 0..plan.rounds {
         for cell in cells.each.iter_mut().filter(|cell| cell.bytes <= PARTS_MAX) {
             cell.copy.add(copy::measure(cell.bytes, values(cell.bytes))?);

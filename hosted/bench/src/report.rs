@@ -4,12 +4,12 @@ use serde::{Serialize, Serializer};
 
 use super::cell::Cell;
 use super::figure::Figure;
-use super::verdict::{self, Verdict};
+use super::verdict::{self, AimVerdict};
 
 /// What a row is of; the table in [`bench`](super) says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RowKind {
     /// The bare exchange of a cache line.
     Exchange,
     /// A message, one way.
@@ -24,7 +24,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// What was measured.
-    pub what: What,
+    pub what: RowKind,
     /// Length of a message.
     pub bytes: usize,
     /// Processes that put.
@@ -57,7 +57,7 @@ pub struct Row {
 
 /// The machine while it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Host {
+pub struct MeasuredHost {
     /// How many processes can run at the same time.
     pub processors: usize,
     /// Processes that wanted to run in the last minute, the benchmark's own among them.
@@ -72,18 +72,18 @@ pub struct Host {
 
 /// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct MailboxReport {
     /// The rows, cell by cell.
     pub rows: Vec<Row>,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 impl Row {
     /// The row of `figure`, one of which takes `each_ns`, `ratio` times as long as its limit.
-    pub(super) fn new(what: What, cell: Cell, figure: Figure, each_ns: f64, ratio: f64) -> Self {
+    pub(super) fn new(what: RowKind, cell: Cell, figure: Figure, each_ns: f64, ratio: f64) -> Self {
         Self {
             what,
             bytes: cell.bytes,
@@ -105,8 +105,8 @@ impl Row {
     }
 }
 
-impl Report {
-    pub(super) fn new(rows: Vec<Row>, host: Host) -> Self {
+impl MailboxReport {
+    pub(super) fn new(rows: Vec<Row>, host: MeasuredHost) -> Self {
         let verdicts = verdict::judge(&rows, &host);
         Self { rows, host, verdicts }
     }

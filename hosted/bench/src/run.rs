@@ -6,10 +6,10 @@ use super::cell::Cell;
 use super::crew::Crew;
 use super::error::BenchError;
 use super::figure::{Figure, Samples};
-use super::host::{self, Stall};
+use super::host::{self, CpuStall};
 use super::owner;
 use super::phase::Phase;
-use super::report::{Report, Row, What};
+use super::report::{MailboxReport, Row, RowKind};
 
 /// How often rivals take turns within a cell.
 const ROUNDS: u32 = 9;
@@ -18,7 +18,7 @@ const TURNS: u32 = 5;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MailboxPlan {
     /// In this order.
     pub cells: Vec<Cell>,
     /// How long each of them.
@@ -29,22 +29,22 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`BenchError`]; its processes are gone then.
-pub fn run(plan: &Plan, mut on_cell: impl FnMut(Cell)) -> Result<Report, BenchError> {
+pub fn run(plan: &MailboxPlan, mut on_cell: impl FnMut(Cell)) -> Result<MailboxReport, BenchError> {
     let processors = host::processors();
-    let mut stall = Stall::default();
+    let mut stall = CpuStall::default();
     let mut rows = Vec::new();
     for cell in &plan.cells {
         rows.extend(measure(*cell, plan.per_cell, processors, &mut stall)?);
         on_cell(*cell);
     }
-    Ok(Report::new(rows, host::describe(&stall)))
+    Ok(MailboxReport::new(rows, host::describe(&stall)))
 }
 
 fn measure(
     cell: Cell,
     span: Duration,
     processors: usize,
-    stall: &mut Stall,
+    stall: &mut CpuStall,
 ) -> Result<Vec<Row>, BenchError> {
     let mut crew = Crew::start(cell, cell.wait(processors))?;
     let slots = cell.plan()?.mailbox().slots() as usize;
@@ -75,10 +75,10 @@ fn measure(
         stall.watch(turn_ns);
     }
     let rows = [
-        exchange.row(What::Exchange, cell, &exchange),
-        latency.row(What::Latency, cell, &exchange),
-        copy.row(What::Memcpy, cell, &copy),
-        rate.row(What::Rate, cell, &copy),
+        exchange.row(RowKind::Exchange, cell, &exchange),
+        latency.row(RowKind::Latency, cell, &exchange),
+        copy.row(RowKind::Memcpy, cell, &copy),
+        rate.row(RowKind::Rate, cell, &copy),
     ];
     let none = BenchError::OutOfStep("a round without a sample");
     rows.into_iter().collect::<Option<_>>().ok_or(none)
@@ -123,7 +123,7 @@ impl Course {
         ratios.median()
     }
 
-    fn row(&self, what: What, cell: Cell, limit: &Self) -> Option<Row> {
+    fn row(&self, what: RowKind, cell: Cell, limit: &Self) -> Option<Row> {
         let mut each = Samples::default();
         self.each_ns.iter().for_each(|each_ns| each.push_value(*each_ns));
         Some(Row::new(what, cell, self.figure()?, each.median()?, self.ratio(limit)?))

@@ -92,12 +92,12 @@ impl Vigil {
 
 /// An endpoint and its loop.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct BenchSeat {
     pub(super) endpoint: Box<PlainEndpoint<ShmFabric>>,
     pub(super) vigil: Vigil,
 }
 
-impl Seat {
+impl BenchSeat {
     /// Puts one message, and returns when it is in the owner's memory.
     pub(super) fn put(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), BenchError> {
         self.endpoint.stage(to, kind, payload)?;

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::report::{Report, Row, What};
+use super::report::{MailboxReport, Row, RowKind};
 
-impl fmt::Display for Report {
+impl fmt::Display for MailboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         latencies(f, &self.rows)?;
         rates(f, &self.rows)?;
@@ -21,7 +21,7 @@ fn latencies(f: &mut fmt::Formatter<'_>, rows: &[Row]) -> fmt::Result {
         " #bytes #writers         #iterations t_min[usec] t_max[usec] t_typical[usec] \
          99%[usec] 99.9%[usec]  ratio"
     )?;
-    for row in rows.iter().filter(|row| matches!(row.what, What::Exchange | What::Latency)) {
+    for row in rows.iter().filter(|row| matches!(row.what, RowKind::Exchange | RowKind::Latency)) {
         writeln!(
             f,
             "{:7} {:8} {:8} {:11} {:11.3} {:11.1} {:15.3} {:9.3} {:11.3} {:6.2}",
@@ -46,7 +46,7 @@ fn rates(f: &mut fmt::Formatter<'_>, rows: &[Row]) -> fmt::Result {
         " #bytes #writers         #iterations BW peak[MB/sec] BW median[MB/sec] \
          MsgRate[Mpps] t_typical[usec]  ratio"
     )?;
-    for row in rows.iter().filter(|row| matches!(row.what, What::Memcpy | What::Rate)) {
+    for row in rows.iter().filter(|row| matches!(row.what, RowKind::Memcpy | RowKind::Rate)) {
         let bandwidth = |ns: f64| row.bytes as f64 * 1e3 / ns;
         writeln!(
             f,
@@ -65,11 +65,11 @@ fn rates(f: &mut fmt::Formatter<'_>, rows: &[Row]) -> fmt::Result {
     writeln!(f)
 }
 
-const fn name(what: What) -> &'static str {
+const fn name(what: RowKind) -> &'static str {
     match what {
-        What::Exchange => "exchange",
-        What::Latency => "latency",
-        What::Memcpy => "memcpy",
-        What::Rate => "rate",
+        RowKind::Exchange => "exchange",
+        RowKind::Latency => "latency",
+        RowKind::Memcpy => "memcpy",
+        RowKind::Rate => "rate",
     }
 }

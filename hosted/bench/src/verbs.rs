@@ -61,8 +61,8 @@ pub use peer::run as run_peer;
 #[cfg(any(feature = "verbs", test))]
 pub use perftest::RivalError;
 #[cfg(any(feature = "verbs", test))]
-pub use report::{Bare, Fence, Report, Row};
+pub use report::{BareBroadcast, Fence, VerbsReport, VerbsRow};
 #[cfg(feature = "verbs")]
-pub use run::{Plan, run};
+pub use run::{VerbsPlan, run};
 #[cfg(any(feature = "verbs", test))]
-pub use subject::{Subject, What};
+pub use subject::{VerbsOp, VerbsSubject};

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::report::{Host, Row, What};
+use super::report::{MeasuredHost, Row, RowKind};
 
 /// One way at most so many times as long as the bare exchange.
 const LATENCY_RATIO: f64 = 1.2;
@@ -18,7 +18,7 @@ const NOISY_PERCENT: f64 = 2.0;
 
 /// What became of an aim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct AimVerdict {
     /// The aim.
     pub aim: String,
     /// Whether it was reached; nothing when it was not measured.
@@ -27,13 +27,13 @@ pub struct Verdict {
     pub found: String,
 }
 
-impl Verdict {
+impl AimVerdict {
     pub(super) fn unmeasured(aim: String) -> Self {
         Self { aim, reached: None, found: "not among the cells of this run".to_owned() }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { aim, reached, found } = self;
         let reached = match reached {
@@ -45,48 +45,50 @@ impl fmt::Display for Verdict {
     }
 }
 
-pub(super) fn judge(rows: &[Row], host: &Host) -> Vec<Verdict> {
+pub(super) fn judge(rows: &[Row], host: &MeasuredHost) -> Vec<AimVerdict> {
     vec![latency(rows), rate(rows, host), instructions(), noise(host)]
 }
 
-fn find(rows: &[Row], what: What, writers: u16) -> Option<&Row> {
+fn find(rows: &[Row], what: RowKind, writers: u16) -> Option<&Row> {
     rows.iter().find(|row| row.what == what && row.bytes == 8 && row.writers == writers)
 }
 
-fn latency(rows: &[Row]) -> Verdict {
+fn latency(rows: &[Row]) -> AimVerdict {
     let aim = format!("8 bytes one way within {LATENCY_RATIO} x the bare exchange");
-    let (exchange, latency) = (find(rows, What::Exchange, 1), find(rows, What::Latency, 1));
-    let Some((exchange, latency)) = exchange.zip(latency) else { return Verdict::unmeasured(aim) };
+    let (exchange, latency) = (find(rows, RowKind::Exchange, 1), find(rows, RowKind::Latency, 1));
+    let Some((exchange, latency)) = exchange.zip(latency) else {
+        return AimVerdict::unmeasured(aim);
+    };
     let ratio = latency.ratio_to_limit;
     let found = format!(
         "{ratio:.2} x: {:.0} ns where a bare line takes {:.0} ns",
         latency.p50_ns, exchange.p50_ns
     );
-    Verdict { aim, reached: Some(ratio <= LATENCY_RATIO), found }
+    AimVerdict { aim, reached: Some(ratio <= LATENCY_RATIO), found }
 }
 
-fn rate(rows: &[Row], host: &Host) -> Verdict {
+fn rate(rows: &[Row], host: &MeasuredHost) -> AimVerdict {
     let aim = format!("{:.0} million messages a second from two writers", RATE / 1e6);
-    let Some(row) = find(rows, What::Rate, 2) else { return Verdict::unmeasured(aim) };
+    let Some(row) = find(rows, RowKind::Rate, 2) else { return AimVerdict::unmeasured(aim) };
     let mut found = format!("{:.1} million of 8 bytes", row.per_second / 1e6);
     if host.processors < 3 {
         found += &format!("; 3 processes take turns on {} processors", host.processors);
     }
-    Verdict { aim, reached: Some(row.per_second >= RATE), found }
+    AimVerdict { aim, reached: Some(row.per_second >= RATE), found }
 }
 
-fn instructions() -> Verdict {
+fn instructions() -> AimVerdict {
     let found = "counted by `weft bench count`, not here".to_owned();
-    Verdict { aim: "60 instructions a message, put and taken".to_owned(), reached: None, found }
+    AimVerdict { aim: "60 instructions a message, put and taken".to_owned(), reached: None, found }
 }
 
-pub(super) fn noise(host: &Host) -> Verdict {
+pub(super) fn noise(host: &MeasuredHost) -> AimVerdict {
     let found = format!(
         "other processes used {:.1} % of a CPU; the longest stall was {:.0} us",
         host.stalled_percent, host.longest_stall_us
     );
     let quiet = host.stalled_percent < NOISY_PERCENT;
-    Verdict {
+    AimVerdict {
         aim: "no other load on the host, else figures are unreliable".to_owned(),
         reached: Some(quiet),
         found,
@@ -99,10 +101,10 @@ mod tests {
     use crate::cell::Cell;
     use crate::figure::Figure;
 
-    const HOST: Host =
-        Host { processors: 2, load: None, longest_stall_us: 40.0, stalled_percent: 0.5 };
+    const HOST: MeasuredHost =
+        MeasuredHost { processors: 2, load: None, longest_stall_us: 40.0, stalled_percent: 0.5 };
 
-    fn row(what: What, writers: u16, each_ns: f64, limit_ns: f64) -> Row {
+    fn row(what: RowKind, writers: u16, each_ns: f64, limit_ns: f64) -> Row {
         let [count, ns] = [1.0, each_ns];
         let figure = Figure {
             count: count as usize,
@@ -117,9 +119,9 @@ mod tests {
 
     fn reached(latency_ns: f64, rate_ns: f64) -> [Option<bool>; 4] {
         let rows = [
-            row(What::Exchange, 1, 100.0, 100.0),
-            row(What::Latency, 1, latency_ns, 100.0),
-            row(What::Rate, 2, rate_ns, 2.0),
+            row(RowKind::Exchange, 1, 100.0, 100.0),
+            row(RowKind::Latency, 1, latency_ns, 100.0),
+            row(RowKind::Rate, 2, rate_ns, 2.0),
         ];
         let verdicts = judge(&rows, &HOST);
         std::array::from_fn(|index| verdicts[index].reached)
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_judged() {
-        let verdicts = judge(&[], &Host { stalled_percent: 30.0, ..HOST });
+        let verdicts = judge(&[], &MeasuredHost { stalled_percent: 30.0, ..HOST });
         let reached: Vec<_> = verdicts.iter().map(|verdict| verdict.reached).collect();
         assert_eq!(reached, [None, None, None, Some(false)]);
     }

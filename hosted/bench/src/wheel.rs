@@ -24,12 +24,12 @@ mod rivals;
 
 use std::thread;
 
-pub use report::{Action, Keeper, Report, Row};
+pub use report::{TimerAction, TimerKeeper, WheelReport, WheelRow};
 
 use self::contender::{Contender, Faulty, Ours, SortedMap, TIMERS_MAX};
-use self::course::{Course, Track};
+use self::course::{Track, WheelCourse};
 use super::error::BenchError;
-use super::host::{self, STALL_WATCH_NS, Stall};
+use super::host::{self, CpuStall, STALL_WATCH_NS};
 use super::verdict;
 use weft::allocations;
 
@@ -40,7 +40,7 @@ const STACK_LEN: usize = 256 << 20;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WheelPlan {
     /// Numbers of timers, up to 10^6 each.
     pub sizes: Vec<usize>,
     /// How many turns every keeper has.
@@ -51,7 +51,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(plan: &Plan, on_size: impl FnMut(usize) + Send) -> Result<Report, BenchError> {
+pub fn run(plan: &WheelPlan, on_size: impl FnMut(usize) + Send) -> Result<WheelReport, BenchError> {
     thread::scope(|scope| {
         let measuring = thread::Builder::new().stack_size(STACK_LEN);
         let measuring = measuring.spawn_scoped(scope, || measure_all(plan, on_size));
@@ -60,12 +60,15 @@ pub fn run(plan: &Plan, on_size: impl FnMut(usize) + Send) -> Result<Report, Ben
     })
 }
 
-fn measure_all(plan: &Plan, mut on_size: impl FnMut(usize)) -> Result<Report, BenchError> {
+fn measure_all(
+    plan: &WheelPlan,
+    mut on_size: impl FnMut(usize),
+) -> Result<WheelReport, BenchError> {
     #[cfg(feature = "rivals")]
     let runtime = rivals::runtime().map_err(BenchError::Thread)?;
     #[cfg(feature = "rivals")]
     let _entered = runtime.enter();
-    let mut stall = Stall::default();
+    let mut stall = CpuStall::default();
     let mut rows = Vec::new();
     for timers in &plan.sizes {
         let field = measure(*timers, plan.turns, &mut stall)?;
@@ -75,22 +78,23 @@ fn measure_all(plan: &Plan, mut on_size: impl FnMut(usize)) -> Result<Report, Be
     let mut verdicts = aims::judge(&rows);
     let host = host::describe(&stall);
     verdicts.push(verdict::noise(&host));
-    Ok(Report { rows, with_rivals: cfg!(feature = "rivals"), host, verdicts })
+    Ok(WheelReport { rows, with_rivals: cfg!(feature = "rivals"), host, verdicts })
 }
 
 /// All keepers with so many timers, in turns.
 fn measure(
     timers: usize,
     turns: u32,
-    stall: &mut Stall,
-) -> Result<Vec<(Keeper, Course)>, BenchError> {
+    stall: &mut CpuStall,
+) -> Result<Vec<(TimerKeeper, WheelCourse)>, BenchError> {
     let track = Track::new(timers);
-    let mut ours = Lane::new(Keeper::Weft, Ours::new(timers), &track)?;
-    let mut map = Lane::new(Keeper::SortedMap, SortedMap::new(timers), &track)?;
+    let mut ours = ContenderLane::new(TimerKeeper::Weft, Ours::new(timers), &track)?;
+    let mut map = ContenderLane::new(TimerKeeper::SortedMap, SortedMap::new(timers), &track)?;
     #[cfg(feature = "rivals")]
-    let mut queue = Lane::new(Keeper::DelayQueue, rivals::TokioQueue::new(timers), &track)?;
+    let mut queue =
+        ContenderLane::new(TimerKeeper::DelayQueue, rivals::TokioQueue::new(timers), &track)?;
     #[cfg(feature = "rivals")]
-    let mut hash = Lane::new(Keeper::HashWheel, rivals::HashWheel::new(), &track)?;
+    let mut hash = ContenderLane::new(TimerKeeper::HashWheel, rivals::HashWheel::new(), &track)?;
     for _ in 0..turns {
         ours.turn(&track)?;
         #[cfg(feature = "rivals")]
@@ -111,15 +115,15 @@ fn measure(
 }
 
 /// One keeper and its course.
-struct Lane<C> {
-    keeper: Keeper,
+struct ContenderLane<C> {
+    keeper: TimerKeeper,
     contender: C,
-    course: Course,
+    course: WheelCourse,
 }
 
-impl<C: Contender> Lane<C> {
-    fn new(keeper: Keeper, mut contender: C, track: &Track) -> Result<Self, BenchError> {
-        let course = Course::default();
+impl<C: Contender> ContenderLane<C> {
+    fn new(keeper: TimerKeeper, mut contender: C, track: &Track) -> Result<Self, BenchError> {
+        let course = WheelCourse::default();
         course.fill(&mut contender, track).map_err(|Faulty| BenchError::Timer(keeper))?;
         Ok(Self { keeper, contender, course })
     }
@@ -130,20 +134,20 @@ impl<C: Contender> Lane<C> {
         turned.map_err(|Faulty| BenchError::Timer(self.keeper))
     }
 
-    fn finish(self) -> (Keeper, Course) {
+    fn finish(self) -> (TimerKeeper, WheelCourse) {
         (self.keeper, self.course)
     }
 }
 
 /// The rows of one size, by action and keeper; ours is the first of the field.
-fn rows_of(timers: usize, field: &[(Keeper, Course)]) -> Option<Vec<Row>> {
+fn rows_of(timers: usize, field: &[(TimerKeeper, WheelCourse)]) -> Option<Vec<WheelRow>> {
     let (_, ours) = field.first()?;
     let mut rows = Vec::new();
-    for action in Action::ALL {
+    for action in TimerAction::ALL {
         for (keeper, course) in field {
             let series = &course.series[action as usize];
             let allocations = series.allocations as f64 / series.calls as f64;
-            rows.push(Row {
+            rows.push(WheelRow {
                 timers,
                 action,
                 keeper: *keeper,

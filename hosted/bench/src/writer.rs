@@ -8,10 +8,10 @@ use weft_core::ids::Peer;
 use super::cell::Cell;
 use super::crew::{OWNER, meet, take_seat};
 use super::error::BenchError;
-use super::exchange::Lines;
+use super::exchange::ExchangeLines;
 use super::parcel::{self, DATA, END, PING};
 use super::phase::{FromWriter, PATIENCE, Phase, SOCKET_FD, ToWriter};
-use super::seat::Seat;
+use super::seat::BenchSeat;
 use weft::packet::{PacketError, Socket};
 use weft::process::{Pidfd, adopt_inherited};
 use weft::shm::Grant;
@@ -34,7 +34,7 @@ pub fn run() -> Result<(), BenchError> {
 }
 
 fn serve(socket: &Socket) -> Result<(), BenchError> {
-    let mut writer = Writer::start(socket.recv(PATIENCE)?)?;
+    let mut writer = MailboxWriter::start(socket.recv(PATIENCE)?)?;
     socket.send(&FromWriter::Ready, &[], PATIENCE)?;
     loop {
         match socket.recv(WORD_TIMEOUT) {
@@ -49,16 +49,16 @@ fn serve(socket: &Socket) -> Result<(), BenchError> {
     }
 }
 
-struct Writer {
-    seat: Seat,
+struct MailboxWriter {
+    seat: BenchSeat,
     me: Peer,
-    lines: Lines,
+    lines: ExchangeLines,
     /// Messages that one put carries.
     batch: u32,
     payload: Vec<u8>,
 }
 
-impl Writer {
+impl MailboxWriter {
     fn start((word, mut fds): (ToWriter, Vec<OwnedFd>)) -> Result<Self, BenchError> {
         let ToWriter::Start { rank, writers, bytes, wait } = word else {
             return Err(BenchError::OutOfStep("the first word was not a start"));
@@ -76,7 +76,7 @@ impl Writer {
         let me = Peer(rank);
         let mut seat = take_seat(&plan, me, &Grant(fds), wait.into(), Vec::new())?;
         meet(&mut seat, layout, OWNER, &owners, Some(Pidfd::from_fd(process)?))?;
-        let lines = Lines::map(lines.as_fd())?;
+        let lines = ExchangeLines::map(lines.as_fd())?;
         let batch = plan.mailbox().batch();
         Ok(Self { seat, me, lines, batch, payload: vec![0; bytes] })
     }

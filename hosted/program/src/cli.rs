@@ -82,73 +82,73 @@ Environment:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// A cluster of four works, loses members in every way and gets them back; all is verified.
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Start a cluster on this machine and stay with it until it ends.
-    Up(up::Arguments),
+    Up(up::UpArguments),
     /// Run a program as every member of a cluster on this machine, until all have finished.
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// End a running cluster.
-    Down(down::Arguments),
+    Down(down::DownArguments),
     /// Run one node of a cluster.
-    Node(node::Arguments),
+    Node(node::NodeArguments),
     /// Make the key that nodes on several hosts share.
-    Key(key::Arguments),
+    Key(key::KeyArguments),
     /// Check a cluster file, and that this host has the programs it names; start nothing.
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Explain a key of the cluster file, or print the file's JSON schema.
-    Config(config::Arguments),
+    Config(config::ConfigArguments),
     /// Show every node of a running cluster.
-    Status(status::Arguments),
+    Status(status::StatusArguments),
     /// Show every node live, until q is pressed.
-    Top(top::Arguments),
+    Top(top::TopArguments),
     /// Print what happens in a running cluster: views, joins, removals, suspicions.
-    Watch(watch::Arguments),
+    Watch(watch::WatchArguments),
     /// Print the counters of a node as OpenMetrics, or where nodes serve them.
-    Metrics(metrics::Arguments),
+    Metrics(metrics::MetricsArguments),
     /// Put lines of standard input into a node's mailbox.
-    Put(put::Arguments),
+    Put(put::PutArguments),
     /// Take messages from a node's mailbox to standard output.
-    Get(get::Arguments),
+    Get(get::GetArguments),
     /// Broadcast a file to every node, or receive one.
-    Bcast(bcast::Arguments),
+    Bcast(bcast::BcastArguments),
     /// Show the groups of the cluster file, or enter a barrier.
-    Group(group::Arguments),
+    Group(group::GroupArguments),
     /// Send the tensors of a file to a node, by name and step.
-    Send(tensor::SendArguments),
+    Send(tensor::TensorSendArguments),
     /// Receive tensors by name and step into a file.
-    Recv(tensor::RecvArguments),
+    Recv(tensor::TensorRecvArguments),
     /// Show the tensors that nodes keep, or end a step.
-    Tensors(tensor::StepsArguments),
+    Tensors(tensor::TensorsArguments),
     /// Export and verify proofs that a node sent different messages to different nodes.
-    Neb(neb::Arguments),
+    Neb(neb::NebArguments),
     /// Kill, hang or cut off a node of a running cluster, or have it lie.
-    Inject(inject::Arguments),
+    Inject(inject::InjectArguments),
     /// Shut a node out of the cluster until it is released.
-    Isolate(isolate::Arguments),
+    Isolate(isolate::IsolateArguments),
     /// Admit an isolated node again.
-    Release(isolate::Arguments),
+    Release(isolate::IsolateArguments),
     /// Make another node the manager, in order: no node is restarted.
-    Handover(handover::Arguments),
+    Handover(handover::HandoverArguments),
     /// Report an error, or the progress, of one of a node's tasks.
-    Report(report::Arguments),
+    Report(report::ReportArguments),
     /// Vote for a task that is a version of an N-version task.
-    Vote(vote::Arguments),
+    Vote(vote::VoteArguments),
     /// Start, stop, restart or isolate a task of a node.
-    Task(task::Arguments),
+    Task(task::TaskArguments),
     /// Run any program as a task of a node of a running cluster, and end as it ends.
-    Guard(guard::Arguments),
+    Guard(guard::GuardArguments),
     /// Measure timers, mailboxes, broadcasts, recovery and more on this machine.
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Check, translate, try and load recovery scripts.
-    Rl(rl::Arguments),
+    Rl(rl::RlArguments),
     /// Run protocols through thousands of failures in virtual time.
-    Sim(sim::Arguments),
+    Sim(sim::SimArguments),
     /// Try every rule of the fabric's contract on this machine or device, and report what is seen.
-    Conform(conform::Arguments),
+    Conform(conform::ConformArguments),
     /// What this machine can do, and the command that mends what it cannot.
-    Doctor(doctor::Arguments),
+    Doctor(doctor::DoctorArguments),
     /// Print what a shell needs to complete the command line.
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArguments),
     /// Write the manual pages of all commands.
     Man(completions::ManArguments),
     /// The component process of a node; started by the node itself.

@@ -24,7 +24,7 @@ use weft_core::fabric::Fabric;
 use weft_core::fabric::conformance::Harness;
 use weft_core::time::Instant;
 
-pub(crate) use tally::Report;
+pub(crate) use tally::ConformanceReport;
 use tally::Tally;
 
 /// The time, for fabrics and for what is measured.
@@ -34,7 +34,7 @@ fn now() -> Instant {
 
 /// Which fabric is examined.
 #[derive(Clone, Debug)]
-pub(crate) enum Subject {
+pub(crate) enum ConformSubject {
     /// Shared memory of this host.
     Shm,
     /// These devices, one for each endpoint in turn; none for the first that there is.
@@ -76,13 +76,13 @@ impl ConformError {
 /// The endpoints that the suite and the probes need.
 trait Bench: Harness + Sized {
     /// New ones.
-    fn make(subject: &Subject) -> Result<Self, ConformError>;
+    fn make(subject: &ConformSubject) -> Result<Self, ConformError>;
 
     /// The first endpoint, which posts, and the second one, whose memory is looked at.
     fn both(&mut self) -> (&mut Self::Fabric, &mut Self::Fabric);
 
     /// Whether what the endpoints stand on is still there.
-    fn check(subject: &Subject) -> Result<(), ConformError>;
+    fn check(subject: &ConformSubject) -> Result<(), ConformError>;
 
     /// The old value of an atomic that completed and whose old value never came.
     const UNTOUCHED: Option<u64> = None;
@@ -92,7 +92,7 @@ trait Bench: Harness + Sized {
 }
 
 impl Bench for Host {
-    fn make(_subject: &Subject) -> Result<Self, ConformError> {
+    fn make(_subject: &ConformSubject) -> Result<Self, ConformError> {
         Ok(Self::new()?)
     }
 
@@ -100,7 +100,7 @@ impl Bench for Host {
         self.both(0, 1)
     }
 
-    fn check(_subject: &Subject) -> Result<(), ConformError> {
+    fn check(_subject: &ConformSubject) -> Result<(), ConformError> {
         Ok(())
     }
 
@@ -115,16 +115,18 @@ impl Bench for Host {
 /// # Errors
 /// [`ConformError`]: nothing could be said of the fabric. What does not hold is in the report.
 pub(crate) fn examine(
-    subject: &Subject,
+    subject: &ConformSubject,
     rounds: u32,
     step: impl FnMut(&'static str),
-) -> Result<Report, ConformError> {
+) -> Result<ConformanceReport, ConformError> {
     match subject {
-        Subject::Shm => examine_with::<Host>(subject, rounds, step),
+        ConformSubject::Shm => examine_with::<Host>(subject, rounds, step),
         #[cfg(feature = "verbs")]
-        Subject::Verbs(_) => examine_with::<weft_driver::conformance::Rig>(subject, rounds, step),
+        ConformSubject::Verbs(_) => {
+            examine_with::<weft_driver::conformance::Rig>(subject, rounds, step)
+        }
         #[cfg(not(feature = "verbs"))]
-        Subject::Verbs(_) => Err(VerbsError::NotBuilt.into()),
+        ConformSubject::Verbs(_) => Err(VerbsError::NotBuilt.into()),
     }
 }
 
@@ -134,10 +136,10 @@ pub(crate) fn steps(rounds: u32) -> u64 {
 }
 
 fn examine_with<B: Bench>(
-    subject: &Subject,
+    subject: &ConformSubject,
     rounds: u32,
     mut step: impl FnMut(&'static str),
-) -> Result<Report, ConformError>
+) -> Result<ConformanceReport, ConformError>
 where
     <B::Fabric as Fabric>::Memory: weft_core::fabric::WordMemory + Sync + Sized,
 {
@@ -146,8 +148,8 @@ where
     suite::run::<B>(subject, rounds, &mut tally, &mut step)?;
     probes::run::<B>(subject, rounds, &mut tally, &mut step)?;
     let (fabric, devices) = match subject {
-        Subject::Shm => ("shm", Vec::new()),
-        Subject::Verbs(devices) => ("verbs", devices.clone()),
+        ConformSubject::Shm => ("shm", Vec::new()),
+        ConformSubject::Verbs(devices) => ("verbs", devices.clone()),
     };
     Ok(tally.report(fabric, devices))
 }
@@ -181,7 +183,7 @@ mod tests {
     }
 
     impl Bench for Deaf {
-        fn make(_subject: &Subject) -> Result<Self, ConformError> {
+        fn make(_subject: &ConformSubject) -> Result<Self, ConformError> {
             Ok(Self(Host::new()?))
         }
 
@@ -189,7 +191,7 @@ mod tests {
             self.0.both(0, 1)
         }
 
-        fn check(_subject: &Subject) -> Result<(), ConformError> {
+        fn check(_subject: &ConformSubject) -> Result<(), ConformError> {
             Ok(())
         }
 
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_a_fabric_breaks_is_named_with_what_was_seen() {
-        let report = examine_with::<Deaf>(&Subject::Shm, 1, |_| ()).unwrap();
+        let report = examine_with::<Deaf>(&ConformSubject::Shm, 1, |_| ()).unwrap();
         let broken: Vec<_> = report.rules.iter().filter(|rule| !rule.held).collect();
         let names: Vec<_> = broken.iter().map(|rule| rule.rule).collect();
         assert_eq!(names, ["F-6"], "{report}");

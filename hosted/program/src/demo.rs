@@ -42,19 +42,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use act::{Milestone, Survivor};
-pub use input::{Input, InputError};
+pub use input::{InputError, TextInput};
 pub use script::{SCRIPT, ScriptSummary};
-pub use summary::{Step, StreamSummary, Summary};
-pub use timeline::{Kind, Moment, Recovery};
+pub use summary::{DemoStep, StreamSummary, Summary};
+pub use timeline::{BlowRecovery, Moment, MomentKind};
 pub use tree::{TreeReceived, TreeSummary};
 
 use act::{Act, Strike};
 use collector::Collector;
 use director::Director;
-use frame::Frame;
+use frame::StreamFrame;
 use nodes::Nodes;
-use stream::{ANSWERS_MAX, Stream, StreamEnd};
-use traffic::{Flow, Traffic};
+use stream::{ANSWERS_MAX, MessageStream, StreamEnd};
+use traffic::{ArrivalCounts, DemoTraffic};
 use weft::client::{ClientError, Inbox};
 use weft::clock::now_ns;
 use weft::cluster::{Cluster, ClusterName, Part};
@@ -111,7 +111,7 @@ impl Explain for DemoError {
 
 /// What the demonstration showed.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct Demonstration {
     /// The figures.
     pub summary: Summary,
     /// The story as a drawing: a document in SVG.
@@ -126,10 +126,10 @@ pub struct Shown {
 /// [`DemoError`]. No process is left behind.
 pub fn run(
     cluster: &Cluster,
-    input: &Input,
+    input: &TextInput,
     interrupted: &Arc<AtomicBool>,
     progress: impl FnMut(u64, u64),
-) -> Result<Shown, DemoError> {
+) -> Result<Demonstration, DemoError> {
     let began_ns = now_ns();
     let mut summary = Summary::new(input);
     clear_dead_demos();
@@ -138,8 +138,8 @@ pub fn run(
     summary.note_started(cluster, now_ns() - began_ns);
     summary.note_broadcasts(&broadcast::show(&launched, input)?);
 
-    let frames: Arc<[Frame]> = frame::split(input, cluster.mailbox.message_len).into();
-    let traffic = Arc::new(Traffic::new(interrupted));
+    let frames: Arc<[StreamFrame]> = frame::split(input, cluster.mailbox.message_len).into();
+    let traffic = Arc::new(DemoTraffic::new(interrupted));
     let text = input.lines().join("\n").into_bytes().into();
     let story = Story { nodes: Nodes::of(&launched), frames, text, traffic };
     let flow = story.run(&mut summary, began_ns, progress)?;
@@ -148,7 +148,7 @@ pub fn run(
     summary.note_stopped(stopped.map_err(|error| error.to_string()));
     summary.finish((now_ns() - began_ns) / 1_000_000);
     let svg = drawing::draw(&summary, &flow, began_ns);
-    Ok(Shown { summary, svg })
+    Ok(Demonstration { summary, svg })
 }
 
 /// The default sizes under a name of its own, so that demos do not meet. The node that collects
@@ -181,10 +181,10 @@ fn clear_dead_demos() {
 /// The part between start and stop.
 struct Story {
     nodes: Nodes,
-    frames: Arc<[Frame]>,
+    frames: Arc<[StreamFrame]>,
     /// The input as one text.
     text: Arc<[u8]>,
-    traffic: Arc<Traffic>,
+    traffic: Arc<DemoTraffic>,
 }
 
 impl Story {
@@ -193,7 +193,7 @@ impl Story {
         summary: &mut Summary,
         began_ns: u64,
         mut progress: impl FnMut(u64, u64),
-    ) -> Result<Flow, DemoError> {
+    ) -> Result<ArrivalCounts, DemoError> {
         let mut inbox = Inbox::new(self.nodes.connect(COLLECTOR)?);
         let mut resumes = Vec::new();
         let mut streams = Vec::new();
@@ -201,7 +201,7 @@ impl Story {
             let (resume, resumed_at) = sync_channel(ANSWERS_MAX);
             let (nodes, client) = (self.nodes.clone(), self.nodes.connect(rank)?);
             let (frames, traffic) = (Arc::clone(&self.frames), Arc::clone(&self.traffic));
-            let stream = Stream::new(nodes, client, frames, traffic, resumed_at);
+            let stream = MessageStream::new(nodes, client, frames, traffic, resumed_at);
             streams.push(self.start(move || stream.run())?);
             resumes.push(resume);
         }
@@ -215,7 +215,7 @@ impl Story {
         let ends = streams.into_iter().map(join).collect::<Result<Vec<StreamEnd>, _>>()?;
         let (acts, script): (Vec<Act>, ScriptSummary) = join(director)?;
         for act in &acts {
-            summary.note_recovery(act, Recovery::new(act, &collector.flow, began_ns));
+            summary.note_recovery(act, BlowRecovery::new(act, &collector.flow, began_ns));
         }
         summary.note_script(script);
         summary.note_survivors(&acts);

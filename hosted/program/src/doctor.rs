@@ -34,7 +34,7 @@ use weft::explain::Code;
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Severity {
     /// As it should be.
     Good,
     /// A cluster works, but slower, or without a part.
@@ -49,7 +49,7 @@ pub struct Finding {
     /// What was looked at.
     pub subject: &'static str,
     /// How to take it.
-    pub verdict: Verdict,
+    pub verdict: Severity,
     /// What was found.
     pub found: String,
     /// Why it matters; empty if it is good.
@@ -62,7 +62,7 @@ impl Finding {
     fn good(subject: &'static str, found: impl Into<String>) -> Self {
         Self {
             subject,
-            verdict: Verdict::Good,
+            verdict: Severity::Good,
             found: found.into(),
             cause: String::new(),
             cure: String::new(),
@@ -70,11 +70,11 @@ impl Finding {
     }
 
     fn warning(subject: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, ..Self::good(subject, found) }
+        Self { verdict: Severity::Warning, ..Self::good(subject, found) }
     }
 
     fn missing(subject: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Missing, ..Self::good(subject, found) }
+        Self { verdict: Severity::Missing, ..Self::good(subject, found) }
     }
 
     fn because(self, cause: impl Into<String>) -> Self {
@@ -90,14 +90,14 @@ impl Finding {
 ///
 /// `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     ok: bool,
     findings: Vec<Finding>,
 }
 
-impl Report {
+impl DoctorReport {
     fn new(findings: Vec<Finding>) -> Self {
-        let ok = findings.iter().all(|finding| finding.verdict < Verdict::Missing);
+        let ok = findings.iter().all(|finding| finding.verdict < Severity::Missing);
         Self { ok, findings }
     }
 
@@ -142,19 +142,19 @@ pub fn lack_of_node(cluster: &Cluster) -> Option<(Finding, Code)> {
 }
 
 fn missing<const N: usize>(findings: [Finding; N], code: Code) -> Option<(Finding, Code)> {
-    let is_missing = |finding: &Finding| finding.verdict == Verdict::Missing;
+    let is_missing = |finding: &Finding| finding.verdict == Severity::Missing;
     findings.into_iter().find(is_missing).map(|finding| (finding, code))
 }
 
 /// Examines this machine for a cluster with default settings: four nodes.
 #[must_use]
-pub fn examine() -> Report {
+pub fn examine() -> DoctorReport {
     examine_for(&Cluster::default())
 }
 
 /// Looks at this machine with the needs of `cluster`, all of its nodes here.
 #[must_use]
-pub fn examine_for(cluster: &Cluster) -> Report {
+pub fn examine_for(cluster: &Cluster) -> DoctorReport {
     let demand = Demand::of(cluster);
     let group = control_group::ControlGroup::probe();
     let mut findings = kernel::advise(&kernel::Kernel::probe());
@@ -164,7 +164,7 @@ pub fn examine_for(cluster: &Cluster) -> Report {
     findings.push(memory::advise(&memory::Memory::probe(&group), &demand));
     findings.push(place::advise(&place::probe()));
     findings.extend(rdma::examine(cluster));
-    Report::new(findings)
+    DoctorReport::new(findings)
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         let report = examine();
         assert!(report.findings().len() >= 10);
         for finding in report.findings() {
-            let good = finding.verdict == Verdict::Good;
+            let good = finding.verdict == Severity::Good;
             assert!(!finding.found.is_empty(), "{finding:?}");
             assert_eq!(finding.cause.is_empty(), good, "{finding:?}");
             assert_eq!(finding.cure.is_empty(), good, "{finding:?}");
@@ -186,15 +186,15 @@ mod tests {
     #[test]
     fn only_what_is_missing_makes_a_report_bad() {
         let warned = vec![Finding::good("a", "b"), Finding::warning("c", "d")];
-        assert!(Report::new(warned.clone()).ok());
+        assert!(DoctorReport::new(warned.clone()).ok());
         let missed = warned.into_iter().chain([Finding::missing("e", "f")]).collect();
-        assert!(!Report::new(missed).ok());
+        assert!(!DoctorReport::new(missed).ok());
     }
 
     #[test]
     fn json_has_the_promised_shape() {
         let finding = Finding::warning("s", "f").because("why").cured_by("how");
-        let json = serde_json::to_string(&Report::new(vec![finding])).expect("plain data");
+        let json = serde_json::to_string(&DoctorReport::new(vec![finding])).expect("plain data");
         assert_eq!(
             json,
             "{\"ok\":true,\"findings\":[{\"subject\":\"s\",\"verdict\":\"warning\",\

@@ -38,8 +38,8 @@ pub(crate) fn to_standard_error() -> Result<(), UnknownFormat> {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let named = std::env::var_os(FORMAT_VARIABLE).unwrap_or_default();
     match named.to_string_lossy().as_ref() {
-        "json" => builder.event_format(Lines::Json).init(),
-        "logfmt" => builder.event_format(Lines::Logfmt).init(),
+        "json" => builder.event_format(LineFormat::Json).init(),
+        "logfmt" => builder.event_format(LineFormat::Logfmt).init(),
         other => {
             builder.init();
             if !matches!(other, "" | "text") {
@@ -52,12 +52,12 @@ pub(crate) fn to_standard_error() -> Result<(), UnknownFormat> {
 
 /// A format for programs: every event is one line of names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lines {
+enum LineFormat {
     Json,
     Logfmt,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -70,7 +70,7 @@ where
     ) -> fmt::Result {
         let mut at = String::new();
         time::time().format_time(&mut Writer::new(&mut at))?;
-        let mut line = Line { format: *self, text: String::new() };
+        let mut line = LogLine { format: *self, text: String::new() };
         line.push("time", at);
         line.push("level", event.metadata().level().as_str());
         line.push("target", event.metadata().target());
@@ -83,24 +83,24 @@ where
 }
 
 /// The names and values of a line so far.
-struct Line {
-    format: Lines,
+struct LogLine {
+    format: LineFormat,
     text: String,
 }
 
-impl Line {
+impl LogLine {
     fn push(&mut self, name: &str, value: impl Into<Value>) {
         let value = value.into();
         let gap = match self.format {
             _ if self.text.is_empty() => "",
-            Lines::Json => ",",
-            Lines::Logfmt => " ",
+            LineFormat::Json => ",",
+            LineFormat::Logfmt => " ",
         };
         self.text += gap;
         self.text += &match (self.format, &value) {
-            (Lines::Json, value) => format!("{}:{value}", Value::from(name)),
-            (Lines::Logfmt, Value::String(word)) if is_plain(word) => format!("{name}={word}"),
-            (Lines::Logfmt, value) => format!("{name}={value}"),
+            (LineFormat::Json, value) => format!("{}:{value}", Value::from(name)),
+            (LineFormat::Logfmt, Value::String(word)) if is_plain(word) => format!("{name}={word}"),
+            (LineFormat::Logfmt, value) => format!("{name}={value}"),
         };
     }
 
@@ -118,7 +118,7 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && !word.contains(needs_quotes)
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.push_field(field, value);
     }
@@ -160,7 +160,7 @@ mod tests {
         ["two words", "a=b", "\"", "\\", "one\ntwo", "\r", "\u{1b}[31m", "", "\u{2028}\u{85}"];
 
     /// The lines that `act` logs.
-    fn logged(format: Lines, act: impl FnOnce()) -> Vec<String> {
+    fn logged(format: LineFormat, act: impl FnOnce()) -> Vec<String> {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let subscriber = tracing_subscriber::fmt().event_format(format);
         let subscriber = subscriber.with_writer(Arc::new(writer)).finish();
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn each_line_of_json_is_one_object_whatever_the_values_are() {
         for hostile in HOSTILE {
-            let lines = logged(Lines::Json, || {
+            let lines = logged(LineFormat::Json, || {
                 tracing::error!(%hostile, text = hostile, rank = 7, level = hostile, "{hostile}");
             });
             assert_eq!(lines.len(), 1, "{lines:?}");
@@ -212,7 +212,7 @@ mod tests {
         let path = Path::new(OsStr::from_bytes(b"a\xff\n"));
         let act =
             || tracing::error!(shown = %path.display(), ?path, nan = f64::NAN, big = u128::MAX);
-        let lines = logged(Lines::Json, act);
+        let lines = logged(LineFormat::Json, act);
         let object: Value = serde_json::from_str(&lines[0]).expect("an object");
         assert_eq!((lines.len(), &object["shown"]), (1, &"a\u{fffd}\n".into()), "{object}");
         assert_eq!((&object["nan"], &object["path"]), (&Value::Null, &r#""a\xFF\n""#.into()));
@@ -223,7 +223,7 @@ mod tests {
     fn values_of_logfmt_are_quoted_where_they_are_not_plain() {
         for hostile in HOSTILE {
             let act = || tracing::warn!(%hostile, plain = "word", rank = 7, is = true, "{hostile}");
-            let lines = logged(Lines::Logfmt, act);
+            let lines = logged(LineFormat::Logfmt, act);
             assert_eq!(lines.len(), 1, "{lines:?}");
             let words = parsed(&lines[0]);
             assert_eq!((&*words["hostile"], &*words["message"]), (hostile, hostile));

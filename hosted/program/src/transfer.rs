@@ -98,7 +98,7 @@ pub enum Piece<'a> {
 
 /// Why a message does not go on with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JoinError {
+pub enum StreamJoinError {
     /// It is no message of a stream.
     #[error("no message of a stream")]
     Foreign,
@@ -119,10 +119,11 @@ impl Joiner {
     /// Takes in the next message.
     ///
     /// # Errors
-    /// [`JoinError`]; nothing changed.
-    pub fn join<'a>(&mut self, message: &'a [u8]) -> Result<Piece<'a>, JoinError> {
-        let (header, bytes) = message.split_at_checked(HEADER_LEN).ok_or(JoinError::Foreign)?;
-        let offset = header.first_chunk::<8>().ok_or(JoinError::Foreign)?;
+    /// [`StreamJoinError`]; nothing changed.
+    pub fn join<'a>(&mut self, message: &'a [u8]) -> Result<Piece<'a>, StreamJoinError> {
+        let (header, bytes) =
+            message.split_at_checked(HEADER_LEN).ok_or(StreamJoinError::Foreign)?;
+        let offset = header.first_chunk::<8>().ok_or(StreamJoinError::Foreign)?;
         let found = u64::from_le_bytes(*offset);
         let at = self.len;
         match header[WHAT] {
@@ -135,12 +136,12 @@ impl Joiner {
                 self.digest.update(bytes);
                 Ok(Piece::Bytes(bytes))
             }
-            PART => Err(JoinError::Gap { at, found }),
-            END if found != at => Err(JoinError::Gap { at, found }),
+            PART => Err(StreamJoinError::Gap { at, found }),
+            END if found != at => Err(StreamJoinError::Gap { at, found }),
             END if bytes == self.digest.clone().finalize().as_slice() => Ok(Piece::End),
-            END => Err(JoinError::Digest),
+            END => Err(StreamJoinError::Digest),
             GIVEN_UP => Ok(Piece::GivenUp),
-            _ => Err(JoinError::Foreign),
+            _ => Err(StreamJoinError::Foreign),
         }
     }
 
@@ -226,13 +227,13 @@ mod tests {
         let (first, second) = (cutter.part(b"one"), cutter.part(b"two"));
         let end = cutter.end();
         let mut joiner = Joiner::default();
-        assert_eq!(joiner.join(&second), Err(JoinError::Gap { at: 0, found: 3 }));
+        assert_eq!(joiner.join(&second), Err(StreamJoinError::Gap { at: 0, found: 3 }));
         assert_eq!(joiner.join(&first), Ok(Piece::Bytes(b"one")));
-        assert_eq!(joiner.join(&end), Err(JoinError::Gap { at: 3, found: 6 }));
+        assert_eq!(joiner.join(&end), Err(StreamJoinError::Gap { at: 3, found: 6 }));
         let mut altered = second.clone();
         altered[HEADER_LEN] ^= 1;
         assert!(joiner.join(&altered).is_ok());
-        assert_eq!(joiner.join(&end), Err(JoinError::Digest));
-        assert_eq!(joiner.join(b"short"), Err(JoinError::Foreign));
+        assert_eq!(joiner.join(&end), Err(StreamJoinError::Digest));
+        assert_eq!(joiner.join(b"short"), Err(StreamJoinError::Foreign));
     }
 }

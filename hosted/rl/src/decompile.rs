@@ -29,7 +29,7 @@ pub fn decompile(program: &Program<'_>) -> Option<String> {
     while script.next()? != Instruction::End {
         let arms = script.section()?;
         let watched = match &arms[..] {
-            [Arm { guard: Some(guard), .. }] => {
+            [ArmLines { guard: Some(guard), .. }] => {
                 watchdogs.iter().find(|(task, _)| *guard == format!("FIRED T{task}"))
             }
             _ => None,
@@ -84,14 +84,14 @@ struct Decompiler<'p> {
     atoms: Vec<Vec<Option<u8>>>,
 }
 
-struct Arm {
+struct ArmLines {
     guard: Option<String>,
     actions: Vec<String>,
 }
 
-fn section_lines(arms: Vec<Arm>) -> Vec<String> {
+fn section_lines(arms: Vec<ArmLines>) -> Vec<String> {
     let mut lines = Vec::new();
-    for (number, Arm { guard, actions }) in arms.into_iter().enumerate() {
+    for (number, ArmLines { guard, actions }) in arms.into_iter().enumerate() {
         lines.push(match (guard, number) {
             (Some(guard), 0) => format!("IF [ {guard} ] THEN"),
             (Some(guard), _) => format!("ELIF [ {guard} ] THEN"),
@@ -206,7 +206,7 @@ impl Decompiler<'_> {
     }
 
     /// The section that begins here, with its nested ones.
-    fn section(&mut self) -> Option<Vec<Arm>> {
+    fn section(&mut self) -> Option<Vec<ArmLines>> {
         let Instruction::Section { .. } = self.next()? else { return None };
         self.at += 1;
         self.atoms.push(Vec::new());
@@ -222,7 +222,7 @@ impl Decompiler<'_> {
                 (Some(guard), to)
             };
             let actions = self.list(to)?;
-            arms.push(Arm { guard, actions });
+            arms.push(ArmLines { guard, actions });
             // Behind all but the last arm, a jump leads to the end.
             let Some(Instruction::Jump(leave)) = self.next().filter(|_| self.at < to) else {
                 break;
@@ -230,7 +230,7 @@ impl Decompiler<'_> {
             self.at += 1;
             end = Some(leave);
             if self.at == leave {
-                arms.push(Arm { guard: None, actions: Vec::new() });
+                arms.push(ArmLines { guard: None, actions: Vec::new() });
             }
         }
         self.atoms.pop();

@@ -145,7 +145,7 @@ impl Linter<'_> {
 
     /// The tasks that an entity is, or has; all of them for a wildcard.
     fn tasks(&self, entity: &EntityName) -> Vec<u8> {
-        let is_in = |(task, it): &(&u8, &crate::resolve::TaskName)| match self.id(entity) {
+        let is_in = |(task, it): &(&u8, &crate::resolve::NamedTask)| match self.id(entity) {
             None => true,
             Some(id) => match entity.kind {
                 Kind::Task => **task == id,

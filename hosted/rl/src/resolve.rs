@@ -19,7 +19,7 @@ use crate::surroundings::Surroundings;
 use crate::tree::{At, EntityAt, EntityName, Number, Statement};
 
 #[derive(Clone, Debug)]
-pub(crate) struct TaskName {
+pub(crate) struct NamedTask {
     pub(crate) node: u8,
     pub(crate) index: u8,
     pub(crate) name: String,
@@ -45,7 +45,7 @@ pub(crate) struct Names<'c> {
     pub(crate) fallback: Option<Fallback>,
     pub(crate) timeouts: Timeouts,
     pub(crate) timeout_places: Vec<(TimeoutName, Span)>,
-    pub(crate) tasks: BTreeMap<u8, TaskName>,
+    pub(crate) tasks: BTreeMap<u8, NamedTask>,
     pub(crate) groups: BTreeMap<u8, (String, Vec<u8>)>,
     pub(crate) alphas: BTreeMap<u8, (u16, u16, u32)>,
     pub(crate) watchdogs: BTreeMap<u8, (u8, u32)>,

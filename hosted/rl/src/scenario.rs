@@ -21,7 +21,7 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::parse::{ERRORS_MAX, SOURCE_MAX, meant};
 use crate::source::Sources;
-use line::Line;
+use line::LineRest;
 
 /// The most nodes of a scenario.
 pub const SCENARIO_NODES_MAX: u8 = 7;
@@ -135,7 +135,7 @@ pub fn read_scenario(name: &str, text: &str, program: &Program<'_>) -> ScenarioR
     } else {
         let mut start = 0;
         for (line, number) in text.split_inclusive('\n').zip(1..) {
-            diagnostics.extend(reader.statement(Line::new(line, start, number)).err());
+            diagnostics.extend(reader.statement(LineRest::new(line, start, number)).err());
             start += line.len();
             if diagnostics.len() == ERRORS_MAX {
                 break;
@@ -181,7 +181,7 @@ struct ScenarioReader<'p> {
 }
 
 impl ScenarioReader<'_> {
-    fn statement(&mut self, mut line: Line<'_>) -> Result<(), Diagnostic> {
+    fn statement(&mut self, mut line: LineRest<'_>) -> Result<(), Diagnostic> {
         if line.is_over() {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl ScenarioReader<'_> {
         line.end()
     }
 
-    fn nodes(&mut self, line: &mut Line<'_>) -> Result<(), Diagnostic> {
+    fn nodes(&mut self, line: &mut LineRest<'_>) -> Result<(), Diagnostic> {
         let (count, span) = line.number()?;
         let declared = self.program.code().header().nodes;
         let misfit = |message: String, help: String| {
@@ -227,7 +227,7 @@ impl ScenarioReader<'_> {
         Ok(())
     }
 
-    fn task(&mut self, line: &mut Line<'_>) -> Result<(), Diagnostic> {
+    fn task(&mut self, line: &mut LineRest<'_>) -> Result<(), Diagnostic> {
         let task = self.named_task(line)?;
         line.keyword(&["on"])?;
         let (node, span) = line.number()?;
@@ -246,7 +246,7 @@ impl ScenarioReader<'_> {
         Ok(())
     }
 
-    fn at(&mut self, line: &mut Line<'_>) -> Result<(), Diagnostic> {
+    fn at(&mut self, line: &mut LineRest<'_>) -> Result<(), Diagnostic> {
         let begin = line.here();
         let at_us = self.moment(line)?;
         let (word, span) = line.word("what happens")?;
@@ -291,7 +291,7 @@ impl ScenarioReader<'_> {
         Ok(())
     }
 
-    fn expect(&mut self, line: &mut Line<'_>) -> Result<(), Diagnostic> {
+    fn expect(&mut self, line: &mut LineRest<'_>) -> Result<(), Diagnostic> {
         let is_absent = line.peek() == Some("no");
         if is_absent {
             line.keyword(&["no"])?;
@@ -325,7 +325,7 @@ impl ScenarioReader<'_> {
     }
 
     /// `1 version 2 round 5 number 41`.
-    fn vote(&self, line: &mut Line<'_>) -> Result<Deed, Diagnostic> {
+    fn vote(&self, line: &mut LineRest<'_>) -> Result<Deed, Diagnostic> {
         let rule = self.voting(line)?;
         line.keyword(&["version"])?;
         let (version, span) = line.number()?;
@@ -344,7 +344,7 @@ impl ScenarioReader<'_> {
     }
 
     /// `1 round 5 number 41`, or `1 round 5 none`.
-    fn outcome(&self, line: &mut Line<'_>) -> Result<Wanted, Diagnostic> {
+    fn outcome(&self, line: &mut LineRest<'_>) -> Result<Wanted, Diagnostic> {
         let rule = self.voting(line)?;
         let round = self.round(line)?;
         let number = match line.keyword(&["number", "none"])? {
@@ -354,7 +354,7 @@ impl ScenarioReader<'_> {
         Ok(Wanted::Vote(rule.number, round, number))
     }
 
-    fn voting(&self, line: &mut Line<'_>) -> Result<VotingRule, Diagnostic> {
+    fn voting(&self, line: &mut LineRest<'_>) -> Result<VotingRule, Diagnostic> {
         let (number, span) = line.number()?;
         let found = u8::try_from(number).ok().and_then(|number| self.program.voting(number));
         found.ok_or_else(|| {
@@ -364,7 +364,7 @@ impl ScenarioReader<'_> {
         })
     }
 
-    fn round(&self, line: &mut Line<'_>) -> Result<u32, Diagnostic> {
+    fn round(&self, line: &mut LineRest<'_>) -> Result<u32, Diagnostic> {
         line.keyword(&["round"])?;
         let (round, span) = line.number()?;
         match u32::try_from(round) {
@@ -376,7 +376,7 @@ impl ScenarioReader<'_> {
         }
     }
 
-    fn whom(&self, line: &mut Line<'_>) -> Result<Whom, Diagnostic> {
+    fn whom(&self, line: &mut LineRest<'_>) -> Result<Whom, Diagnostic> {
         if line.peek() == Some("node") {
             line.keyword(&["node"])?;
             return self.node(line).map(Whom::Node);
@@ -384,7 +384,7 @@ impl ScenarioReader<'_> {
         self.named_task(line).map(Whom::Task)
     }
 
-    fn named_task(&self, line: &mut Line<'_>) -> Result<u8, Diagnostic> {
+    fn named_task(&self, line: &mut LineRest<'_>) -> Result<u8, Diagnostic> {
         let (name, span) = line.word("the name of a task")?;
         let names =
             || self.program.tasks().iter().filter_map(|it| Some((it, self.program.name_of(it)?)));
@@ -400,7 +400,7 @@ impl ScenarioReader<'_> {
         Err(Diagnostic::new(Code::ScenarioName, span, message, help))
     }
 
-    fn node(&self, line: &mut Line<'_>) -> Result<u8, Diagnostic> {
+    fn node(&self, line: &mut LineRest<'_>) -> Result<u8, Diagnostic> {
         let (node, span) = line.number()?;
         let count = self.scenario.nodes;
         match u8::try_from(node) {
@@ -414,7 +414,7 @@ impl ScenarioReader<'_> {
     }
 
     /// A time since the begin.
-    fn moment(&self, line: &mut Line<'_>) -> Result<u64, Diagnostic> {
+    fn moment(&self, line: &mut LineRest<'_>) -> Result<u64, Diagnostic> {
         let begin = line.here();
         match line.duration()? {
             us if us <= SCENARIO_US_MAX => Ok(us),

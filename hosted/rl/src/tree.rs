@@ -133,7 +133,7 @@ pub(crate) struct Section {
 
 /// A version of an N-version task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct TaskVersion {
     /// Which version, from 1.
     pub(crate) number: At<u32>,
     /// The task that votes.
@@ -188,7 +188,7 @@ pub(crate) enum Statement {
     },
     Nversion {
         number: u32,
-        versions: Vec<Version>,
+        versions: Vec<TaskVersion>,
         algorithm: Option<Algorithm>,
         within: Option<u32>,
         on_success: Option<EntityAt>,

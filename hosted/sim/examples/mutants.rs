@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::{Value, json};
-use weft_sim::mutants::{Verdict, judge};
+use weft_sim::mutants::{MutantVerdict, judge};
 use weft_sim::{Explorer, Subject};
 
 #[derive(Parser)]
@@ -76,7 +76,7 @@ fn run() -> Result<(), String> {
     ))
 }
 
-fn row(verdict: &Verdict) -> Value {
+fn row(verdict: &MutantVerdict) -> Value {
     let (caught, explored) = (verdict.caught.as_ref(), &verdict.explored);
     json!({
         "name": verdict.name,
@@ -97,7 +97,7 @@ fn row(verdict: &Verdict) -> Value {
 }
 
 /// Why the explorer cannot find it, if it cannot.
-fn misses(verdict: &Verdict) -> Option<&'static str> {
+fn misses(verdict: &MutantVerdict) -> Option<&'static str> {
     match verdict.expected.explorer {
         Explorer::Finds(_) | Explorer::Unasked => None,
         Explorer::Misses(why) => Some(why),
@@ -105,7 +105,7 @@ fn misses(verdict: &Verdict) -> Option<&'static str> {
 }
 
 /// A row of the table, and below it what is not as it must be.
-fn lines(verdict: &Verdict) -> String {
+fn lines(verdict: &MutantVerdict) -> String {
     let mut lines = line(verdict);
     if let Some(why) = verdict.expected.seedless {
         lines += &format!("\n    no seed shows it: {why}");
@@ -128,7 +128,7 @@ fn lines(verdict: &Verdict) -> String {
     lines
 }
 
-fn line(verdict: &Verdict) -> String {
+fn line(verdict: &MutantVerdict) -> String {
     let seeds = verdict.seeds.to_string();
     let explorer = match (verdict.explored.found, verdict.expected.explorer) {
         (Some(_), _) => verdict.explored.states.to_string(),

@@ -28,8 +28,8 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::{Duration, Instant};
 use weft_sim::draws::Draws;
 use weft_sim::{
-    Entry, Membership, Protocol, Replay, Seat, Small, Subject, Supervision, Violation, What,
-    run_seeds,
+    HistoryEntry, HistoryEvent, MembershipNews, Protocol, Replay, Seat, Small, Subject,
+    Supervision, Violation, run_seeds,
 };
 
 /// Term, value and checksum, eight bytes each.
@@ -430,16 +430,16 @@ impl<const REVOKES_FIRST: bool> Protocol for Switch<REVOKES_FIRST> {
         node.lead(self.slots, seat);
     }
 
-    fn membership(&self, _node: &mut Node, _seat: &mut Seat<'_, Event>, _change: Membership) {
+    fn membership(&self, _node: &mut Node, _seat: &mut Seat<'_, Event>, _change: MembershipNews) {
         unreachable!("replicas decide");
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<Event>) -> Result<(), Violation> {
         match entry.what {
-            What::Recorded(Event::Proposed(value)) => {
+            HistoryEvent::Recorded(Event::Proposed(value)) => {
                 self.proposed.insert(value, entry.peer);
             }
-            What::Recorded(Event::Decided(slot, value)) => {
+            HistoryEvent::Recorded(Event::Decided(slot, value)) => {
                 if !self.proposed.contains_key(&value) {
                     let what = format!("{value:#x} in slot {slot} was proposed by none");
                     return Err(Violation::new("validity", what));
@@ -450,7 +450,10 @@ impl<const REVOKES_FIRST: bool> Protocol for Switch<REVOKES_FIRST> {
                     return Err(Violation::new("agreement", what));
                 }
             }
-            What::Began | What::Died | What::Lied(_) | What::Calm => {}
+            HistoryEvent::Began
+            | HistoryEvent::Died
+            | HistoryEvent::Lied(_)
+            | HistoryEvent::Calm => {}
         }
         Ok(())
     }
@@ -482,7 +485,7 @@ fn main() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_sim::{Failed, Plan, Trace};
+    use weft_sim::{Failed, RunPlan, Trace};
 
     fn broken(failed: &Failed) -> Option<&'static str> {
         failed.outcome.violation.as_ref().map(|broken| broken.checker)
@@ -495,7 +498,7 @@ mod tests {
         let failed = tally.failed.first().expect("a moment with two leaders");
         assert_eq!(broken(failed), Some("agreement"));
         let least = Replay::of(&subject, failed, 500);
-        let replayed = (subject.run)(&Plan { trace: Trace::off(), ..least.plan() });
+        let replayed = (subject.run)(&RunPlan { trace: Trace::off(), ..least.plan() });
         assert_eq!(replayed.violation.map(|broken| broken.checker), Some("agreement"));
     }
 
@@ -512,7 +515,7 @@ mod tests {
     fn the_explorer_tells_the_two_orders_apart() {
         let order = |subject: &Subject| {
             let findings = (subject.explore)(&subject.bounds(), &|_| ());
-            let broken = |(_, found): &(String, weft_sim::Found)| {
+            let broken = |(_, found): &(String, weft_sim::Exploration)| {
                 assert!(found.finished || found.violation.is_some(), "the walk is whole");
                 found.violation.as_ref().map(|(broken, _)| broken.checker)
             };

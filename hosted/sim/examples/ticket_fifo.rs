@@ -23,7 +23,8 @@ use weft_core::fabric::{Region, RegionSpec, Work, WorkId};
 use weft_core::ids::{Peer, PeerSet};
 use weft_sim::draws::Draws;
 use weft_sim::{
-    Entry, Membership, Protocol, Replay, Seat, Small, Subject, Violation, What, run_seeds,
+    HistoryEntry, HistoryEvent, MembershipNews, Protocol, Replay, Seat, Small, Subject, Violation,
+    run_seeds,
 };
 
 /// The FIFO lies with this peer; all others send.
@@ -192,22 +193,22 @@ impl Protocol for TicketFifo {
         }
     }
 
-    fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, Event>, change: MembershipNews) {
         let changed = match change {
-            Membership::Ended(peer, _) => seat.fabric.fence(peer),
-            Membership::Began(peer, incarnation) => seat.fabric.admit(peer, incarnation),
+            MembershipNews::Ended(peer, _) => seat.fabric.fence(peer),
+            MembershipNews::Began(peer, incarnation) => seat.fabric.admit(peer, incarnation),
         };
         changed.expect("a simulated peer is fenced and admitted at once");
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<Event>) -> Result<(), Violation> {
         match entry.what {
-            What::Recorded(Event::Put(message)) => {
+            HistoryEvent::Recorded(Event::Put(message)) => {
                 if self.taken.get(&message.sender()).is_none_or(|last| *last < message.0) {
                     self.owed.push(message);
                 }
             }
-            What::Recorded(Event::Taken(message)) => {
+            HistoryEvent::Recorded(Event::Taken(message)) => {
                 self.owed.retain(|owed| *owed != message);
                 let last = self.taken.insert(message.sender(), message.0);
                 if last.is_some_and(|last| last >= message.0) {
@@ -215,7 +216,10 @@ impl Protocol for TicketFifo {
                     return Err(Violation::new("fifo", what));
                 }
             }
-            What::Began | What::Died | What::Lied(_) | What::Calm => {}
+            HistoryEvent::Began
+            | HistoryEvent::Died
+            | HistoryEvent::Lied(_)
+            | HistoryEvent::Calm => {}
         }
         Ok(())
     }
@@ -246,7 +250,7 @@ fn main() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_sim::{Plan, Trace};
+    use weft_sim::{RunPlan, Trace};
 
     #[test]
     fn a_sender_that_loses_its_ticket_stops_all_others() {
@@ -258,7 +262,7 @@ mod tests {
         let failed = tally.failed.first().expect("a hole");
         let least = Replay::of(&subject, failed, 500);
         assert!(least.least().faults.len() <= 2, "{least}");
-        let replayed = (subject.run)(&Plan { trace: Trace::off(), ..least.plan() });
+        let replayed = (subject.run)(&RunPlan { trace: Trace::off(), ..least.plan() });
         assert_eq!(replayed.violation.map(|broken| broken.checker), Some("progress"));
     }
 
@@ -266,7 +270,8 @@ mod tests {
     fn without_faults_every_message_is_taken() {
         let subject = Subject::of::<TicketFifo>(&[], &[]);
         for seed in 0..50 {
-            let plan = Plan { keep: weft_sim::fault::Keep::Only(Vec::new()), ..Plan::of(seed) };
+            let plan =
+                RunPlan { keep: weft_sim::fault::Keep::Only(Vec::new()), ..RunPlan::of(seed) };
             assert_eq!((subject.run)(&plan).violation, None, "seed {seed}");
         }
     }

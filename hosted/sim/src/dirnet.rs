@@ -64,10 +64,10 @@ use self::net::Net;
 pub use self::net::Setting;
 pub(super) use self::scripted::{EXPECTED as SCRIPTS_EXPECTED, run as run_scripts};
 pub use self::scripted::{Happening, ScriptEvent, ScriptLab};
-pub use self::strike::{Damage, Strike, Weather};
+pub use self::strike::{NetStrike, SnapshotDamage, Weather};
 use super::panics;
 use super::protocol::Violation;
-use super::run::{Outcome, Plan};
+use super::run::{RunOutcome, RunPlan};
 
 /// What `--protocol` calls it.
 pub const NAME: &str = "dirnet";
@@ -77,7 +77,7 @@ pub(super) const SCRIPTS: &str = "recovery";
 
 /// Runs `plan` to its end.
 #[must_use]
-pub fn run(plan: &Plan) -> Outcome {
+pub fn run(plan: &RunPlan) -> RunOutcome {
     let mut net = Net::new(plan);
     let panic = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| net.go())));
     let violation = match panic {
@@ -87,7 +87,7 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(violation) = &violation {
         net.note(|| format!("VIOLATION of {violation}"));
     }
-    Outcome {
+    RunOutcome {
         violation,
         faults: net.happened.clone(),
         orders: 0,
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn every_promise_is_kept_for_many_seeds() {
         for seed in 0..40 {
-            let outcome = run(&Plan::of(seed));
+            let outcome = run(&RunPlan::of(seed));
             assert_eq!(outcome.violation, None, "weft sim --protocol {NAME} --seed {seed}");
         }
     }
@@ -125,9 +125,9 @@ mod tests {
                 if !managers.contains(&manager) {
                     managers.push(manager);
                 }
-                lab.strike(Strike::Hang(manager.0));
+                lab.strike(NetStrike::Hang(manager.0));
                 lab.run_for(6_000 * MS);
-                lab.strike(Strike::Crash(DYING.0));
+                lab.strike(NetStrike::Crash(DYING.0));
                 deaths += 1;
                 lab.run_for(6_000 * MS);
             }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_seed_is_one_run() {
-        let (one, other) = (run(&Plan::of(7)), run(&Plan::of(7)));
+        let (one, other) = (run(&RunPlan::of(7)), run(&RunPlan::of(7)));
         assert_eq!((one.events, one.took, one.faults), (other.events, other.took, other.faults));
     }
 }

@@ -23,10 +23,10 @@ use weft_core::wire::broadcast::Form;
 use weft_core::{lane, mailbox, neb};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Membership, Protocol, Seat, Violation, What};
+use super::protocol::{HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Violation};
 use super::subject::Expected;
 use super::{mailbox as mailboxes, neb as broadcasts};
-pub(crate) use node::{Node, Turn};
+pub(crate) use node::{EndpointNode, EndpointTurn};
 
 /// The most peers in any run.
 pub(crate) const PEERS: usize = 4;
@@ -41,19 +41,19 @@ pub(super) const EXPECTED: &[Expected] =
 
 /// What a node observes.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum EndpointEvent {
     /// In its mailbox or a lane.
-    Mailbox(mailboxes::Event),
+    Mailbox(mailboxes::MailboxEvent),
     /// Of its broadcast.
-    Broadcast(broadcasts::Event),
+    Broadcast(broadcasts::NebEvent),
 }
 
 /// One run of endpoints.
 #[derive(Clone, Debug, Hash)]
 pub struct Endpoints {
     plan: Plan,
-    mailboxes: mailboxes::Ledger,
-    broadcasts: broadcasts::Ledger,
+    mailboxes: mailboxes::MailboxLedger,
+    broadcasts: broadcasts::NebLedger,
 }
 
 impl Endpoints {
@@ -81,8 +81,8 @@ impl Endpoints {
         let none = PeerSet::EMPTY;
         Self {
             plan: plan.expect("a few regions more"),
-            mailboxes: mailboxes::Ledger::default(),
-            broadcasts: broadcasts::Ledger::of(none, none, Form::Unsigned),
+            mailboxes: mailboxes::MailboxLedger::default(),
+            broadcasts: broadcasts::NebLedger::of(none, none, Form::Unsigned),
         }
     }
 
@@ -92,7 +92,7 @@ impl Endpoints {
 }
 
 /// Admits the incarnations that waited for fences which hold now.
-fn admit_awaited(turn: &mut Turn<'_, '_, Event>) {
+fn admit_awaited(turn: &mut EndpointTurn<'_, '_, EndpointEvent>) {
     while let Some(next) = turn.take_awaited() {
         turn.admit(next);
     }
@@ -101,8 +101,8 @@ fn admit_awaited(turn: &mut Turn<'_, '_, Event>) {
 impl Protocol for Endpoints {
     const NAME: &'static str = "endpoint";
 
-    type Node = Node;
-    type Event = Event;
+    type Node = EndpointNode;
+    type Event = EndpointEvent;
 
     fn draw(draws: &mut Draws) -> Self {
         let slots = [2, 4, 8];
@@ -113,47 +113,60 @@ impl Protocol for Endpoints {
         self.plan.layout()
     }
 
-    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::new(&self.plan, seat)
+    fn start(&self, seat: &mut Seat<'_, EndpointEvent>) -> EndpointNode {
+        EndpointNode::new(&self.plan, seat)
     }
 
-    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+    fn step(&self, node: &mut EndpointNode, seat: &mut Seat<'_, EndpointEvent>) {
         let mut turn = node.turn(seat, |event| event);
         turn.retry_fences();
         admit_awaited(&mut turn);
         turn.step();
     }
 
-    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(
+        &self,
+        node: &mut EndpointNode,
+        seat: &mut Seat<'_, EndpointEvent>,
+        change: MembershipNews,
+    ) {
         let mut turn = node.turn(seat, |event| event);
         match change {
-            Membership::Ended(peer, _) => turn.fence(peer),
-            Membership::Began(peer, incarnation) => {
+            MembershipNews::Ended(peer, _) => turn.fence(peer),
+            MembershipNews::Began(peer, incarnation) => {
                 turn.admit((peer, incarnation));
             }
         }
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
-        let &Entry { at, peer, incarnation, ref what } = entry;
+    fn judge(&mut self, entry: &HistoryEntry<EndpointEvent>) -> Result<(), Violation> {
+        let &HistoryEntry { at, peer, incarnation, ref what } = entry;
         match what {
-            What::Recorded(Event::Mailbox(event)) => {
-                let what = What::Recorded(event.clone());
-                self.mailboxes.judge(&Entry { at, peer, incarnation, what })
+            HistoryEvent::Recorded(EndpointEvent::Mailbox(event)) => {
+                let what = HistoryEvent::Recorded(event.clone());
+                self.mailboxes.judge(&HistoryEntry { at, peer, incarnation, what })
             }
-            What::Recorded(Event::Broadcast(event)) => {
-                let what = What::Recorded(event.clone());
-                self.broadcasts.judge(&Entry { at, peer, incarnation, what })
+            HistoryEvent::Recorded(EndpointEvent::Broadcast(event)) => {
+                let what = HistoryEvent::Recorded(event.clone());
+                self.broadcasts.judge(&HistoryEntry { at, peer, incarnation, what })
             }
-            What::Began => {
-                self.mailboxes.judge(&Entry { at, peer, incarnation, what: What::Began })
-            }
-            What::Died => self.mailboxes.judge(&Entry { at, peer, incarnation, what: What::Died }),
-            What::Lied(_) | What::Calm => Ok(()),
+            HistoryEvent::Began => self.mailboxes.judge(&HistoryEntry {
+                at,
+                peer,
+                incarnation,
+                what: HistoryEvent::Began,
+            }),
+            HistoryEvent::Died => self.mailboxes.judge(&HistoryEntry {
+                at,
+                peer,
+                incarnation,
+                what: HistoryEvent::Died,
+            }),
+            HistoryEvent::Lied(_) | HistoryEvent::Calm => Ok(()),
         }
     }
 
-    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&EndpointNode>]) -> Result<(), Violation> {
         for (peer, node) in (0..).map(Peer).zip(nodes) {
             let Some(node) = node else { continue };
             if let Some(what) = node.unfinished() {

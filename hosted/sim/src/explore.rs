@@ -77,7 +77,7 @@ use super::panics;
 use super::protocol::{Protocol, Small, Violation};
 use super::world::Choice;
 use path::Path;
-use state::State;
+use state::ExploredState;
 
 /// Configurations that are explored at the same time; each needs gigabytes of memory.
 const THREADS: usize = 2;
@@ -148,7 +148,7 @@ impl fmt::Display for Move {
 
 /// What the explorer saw.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Exploration {
     /// Different states.
     pub states: u64,
     /// Whether there was nothing left to see within the bounds.
@@ -158,7 +158,7 @@ pub struct Found {
 }
 
 /// What was seen of each configuration, by name.
-pub type Findings = Vec<(String, Found)>;
+pub type Findings = Vec<(String, Exploration)>;
 
 /// A configuration that is asked for and not explored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,26 +227,26 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
 }
 
 /// Explores one configuration.
-fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Found {
-    walk_from(State::small(small, bounds), bounds, on_states, &mut |_| ())
+fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Exploration {
+    walk_from(ExploredState::small(small, bounds), bounds, on_states, &mut |_| ())
 }
 
 /// Explores what follows from `first`; `look` is shown every state.
 fn walk_from<P: Protocol>(
-    mut first: State<P>,
+    mut first: ExploredState<P>,
     bounds: &Bounds,
     on_states: &dyn Fn(u64),
-    look: &mut dyn FnMut(&State<P>),
-) -> Found {
+    look: &mut dyn FnMut(&ExploredState<P>),
+) -> Exploration {
     let (mut seen, mut idle, mut settled) = (Seen::default(), Seen::default(), Seen::default());
     seen.insert(first.fingerprint());
-    let mut found = Found { states: 1, finished: false, violation: None };
+    let mut found = Exploration { states: 1, finished: false, violation: None };
     if let Some(violation) = first.violation.take() {
         found.violation = Some((violation, Vec::new()));
         return found;
     }
     let mut reported = 0;
-    let mut open: Vec<(State<P>, Path<Move>)> = vec![(first, Path::default())];
+    let mut open: Vec<(ExploredState<P>, Path<Move>)> = vec![(first, Path::default())];
     while let Some((state, path)) = open.pop() {
         look(&state);
         let next =

@@ -9,7 +9,7 @@ use super::draws::{Draws, Purpose, scale};
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Fault {
+pub enum SimFault {
     /// The bytes of a write or a read arrive one by one, in any order, spread over time.
     Torn,
     /// Work takes effect late.
@@ -46,29 +46,29 @@ pub enum Fault {
 
 /// All kinds, with their names and how often they happen per 2^32 opportunities when the swarm
 /// draws the middle rate.
-const KINDS: [(Fault, &str, u64); 16] = [
-    (Fault::Torn, "torn", 1 << 29),
-    (Fault::SlowLanding, "slow landing", 1 << 26),
-    (Fault::SlowCompletion, "slow completion", 1 << 26),
-    (Fault::LostCompletion, "lost completion", 1 << 21),
-    (Fault::FullQueue, "full queue", 1 << 27),
-    (Fault::WrongKey, "wrong key", 1 << 21),
-    (Fault::DamagedAnswer, "damaged answer", 1 << 24),
-    (Fault::Crash, "crash", 1 << 22),
-    (Fault::Hang, "hang", 1 << 20),
-    (Fault::Stall, "stall", 1 << 23),
-    (Fault::Suspicion, "suspicion", 1 << 21),
-    (Fault::Cut, "cut", 1 << 21),
-    (Fault::ClockJump, "clock jump", 1 << 23),
-    (Fault::MessageLost, "message lost", 1 << 28),
-    (Fault::MessageTwice, "message twice", 1 << 28),
-    (Fault::Lie, "lie", 1 << 31),
+const KINDS: [(SimFault, &str, u64); 16] = [
+    (SimFault::Torn, "torn", 1 << 29),
+    (SimFault::SlowLanding, "slow landing", 1 << 26),
+    (SimFault::SlowCompletion, "slow completion", 1 << 26),
+    (SimFault::LostCompletion, "lost completion", 1 << 21),
+    (SimFault::FullQueue, "full queue", 1 << 27),
+    (SimFault::WrongKey, "wrong key", 1 << 21),
+    (SimFault::DamagedAnswer, "damaged answer", 1 << 24),
+    (SimFault::Crash, "crash", 1 << 22),
+    (SimFault::Hang, "hang", 1 << 20),
+    (SimFault::Stall, "stall", 1 << 23),
+    (SimFault::Suspicion, "suspicion", 1 << 21),
+    (SimFault::Cut, "cut", 1 << 21),
+    (SimFault::ClockJump, "clock jump", 1 << 23),
+    (SimFault::MessageLost, "message lost", 1 << 28),
+    (SimFault::MessageTwice, "message twice", 1 << 28),
+    (SimFault::Lie, "lie", 1 << 31),
 ];
 
 /// However frequent, one in four opportunities passes without a fault.
 const RATE_MAX: u64 = 3 << 30;
 
-impl Fault {
+impl SimFault {
     /// What a trace calls it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -152,14 +152,14 @@ impl Faults {
 
     /// Each of `kinds` at every fourth opportunity, and nothing else.
     #[must_use]
-    pub fn often(seed: u64, kinds: &[Fault]) -> Self {
+    pub fn often(seed: u64, kinds: &[SimFault]) -> Self {
         let mut faults = Self::swarm(seed, Keep::All);
         faults.rates = KINDS.map(|(kind, ..)| if kinds.contains(&kind) { 1 << 30 } else { 0 });
         faults
     }
 
     /// `kind` does not occur in this run from now on.
-    pub fn exclude(&mut self, kind: Fault) {
+    pub fn exclude(&mut self, kind: SimFault) {
         self.rates[kind as usize] = 0;
     }
 
@@ -175,7 +175,7 @@ impl Faults {
     }
 
     /// Whether a fault of `kind` happens at this opportunity.
-    pub fn strikes(&mut self, kind: Fault) -> Option<Strike> {
+    pub fn strikes(&mut self, kind: SimFault) -> Option<Strike> {
         if self.over || self.rates[kind as usize] == 0 {
             return None;
         }
@@ -197,7 +197,7 @@ impl Faults {
 mod tests {
     use super::*;
 
-    fn strikes(mut faults: Faults) -> Vec<(Fault, Strike)> {
+    fn strikes(mut faults: Faults) -> Vec<(SimFault, Strike)> {
         let mut all = Vec::new();
         for _ in 0..1000 {
             for (kind, ..) in KINDS {

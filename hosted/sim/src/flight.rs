@@ -9,7 +9,7 @@ use weft_core::ids::{Incarnation, Peer};
 
 /// An operation that owns its bytes.
 #[derive(Clone, Debug, Hash)]
-pub(super) enum Load {
+pub(super) enum OwnedOp {
     Write { to: At, bytes: Vec<u8> },
     WriteFrom { to: At, from: At, len: u32 },
     Read { from: At, into: At, len: u32 },
@@ -17,7 +17,7 @@ pub(super) enum Load {
     CompareSwap { at: At, expected: u64, new: u64 },
 }
 
-impl Load {
+impl OwnedOp {
     fn of(op: &Op<'_>) -> Self {
         match *op {
             Op::Write { to, bytes } => Self::Write { to, bytes: bytes.to_vec() },
@@ -51,7 +51,7 @@ impl Load {
     }
 }
 
-impl fmt::Display for Load {
+impl fmt::Display for OwnedOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (At { region, offset }, _) = self.target();
         let at = format_args!("{}+{offset}", region.0);
@@ -69,7 +69,7 @@ impl fmt::Display for Load {
 
 /// How far a flight has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Stage {
+pub(super) enum FlightStage {
     Posted,
     /// Some of its bytes may be there.
     Landing,
@@ -89,9 +89,9 @@ pub(super) struct Flight {
     pub(super) apart: bool,
     /// It lands before them.
     pub(super) overtakes: bool,
-    pub(super) load: Load,
+    pub(super) load: OwnedOp,
     pub(super) posted_at: u64,
-    pub(super) stage: Stage,
+    pub(super) stage: FlightStage,
     /// The longest time between two pieces of it, when it is torn.
     pub(super) spread: u64,
     /// Posted under a key that no peer gave.
@@ -116,9 +116,9 @@ impl Flight {
             quiet: work.flags.contains(CompletionFlags::QUIET),
             apart: work.flags.contains(CompletionFlags::APART),
             overtakes: false,
-            load: Load::of(&work.op),
+            load: OwnedOp::of(&work.op),
             posted_at,
-            stage: Stage::Posted,
+            stage: FlightStage::Posted,
             spread: 0,
             wrong_key: false,
             damaged: false,
@@ -126,7 +126,7 @@ impl Flight {
     }
 
     pub(super) const fn is_landed(&self) -> bool {
-        matches!(self.stage, Stage::Landed(_))
+        matches!(self.stage, FlightStage::Landed(_))
     }
 }
 
@@ -141,13 +141,13 @@ impl Hash for Flight {
 /// All work from one peer to another, in posting order: landed ones first, but for a write that
 /// overtook reads and atomics (F-1).
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct Pair {
+pub(super) struct PairFlights {
     pub(super) flights: VecDeque<Flight>,
     /// Nothing passes this way.
     pub(super) cut: bool,
 }
 
-impl Pair {
+impl PairFlights {
     /// The next to land: the first that has not, or a write that overtakes it.
     pub(super) fn landing(&self) -> Option<&Flight> {
         self.flights.get(self.next()?)
@@ -181,7 +181,7 @@ impl Pair {
 
 /// Why work fails, and the outcome of earlier work that had landed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum FlightLoss {
     /// Landed work completes.
     Reported(Failure),
     /// Landed work fails like the rest.

@@ -34,7 +34,9 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use super::draws::Draws;
 use super::explore::Unexplored;
-use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+use super::protocol::{
+    HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Small, Violation,
+};
 pub(super) use expected::EXPECTED;
 use ledger::GroupLedger;
 pub use node::GroupEvent;
@@ -240,20 +242,22 @@ impl Protocol for Groupings {
         &self,
         node: &mut GroupNode,
         seat: &mut Seat<'_, GroupEvent>,
-        change: Membership,
+        change: MembershipNews,
     ) {
         match change {
-            Membership::Ended(peer, last) if self.is_doomed((peer, self.epoch_of(peer, last))) => {
+            MembershipNews::Ended(peer, last)
+                if self.is_doomed((peer, self.epoch_of(peer, last))) =>
+            {
                 node.remove((peer, self.epoch_of(peer, last)), seat);
             }
-            Membership::Ended(peer, _) => {
+            MembershipNews::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
                 node.fence(peer);
             }
-            Membership::Began(peer, incarnation) if self.is_out(peer, incarnation) => {
+            MembershipNews::Began(peer, incarnation) if self.is_out(peer, incarnation) => {
                 node.remove((peer, 1), seat);
             }
-            Membership::Began(peer, incarnation) => {
+            MembershipNews::Began(peer, incarnation) => {
                 // The incarnations before it are fenced, also where no decision has arrived yet.
                 node.remove((peer, self.epoch_of(peer, incarnation) - 1), seat);
                 node.admit((peer, incarnation), seat);
@@ -261,9 +265,9 @@ impl Protocol for Groupings {
         }
     }
 
-    fn judge(&mut self, entry: &Entry<GroupEvent>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<GroupEvent>) -> Result<(), Violation> {
         match &entry.what {
-            What::Recorded(event) => {
+            HistoryEvent::Recorded(event) => {
                 self.judge_bytes(event)?;
                 let list = event.group().map_or(&[][..], |id| &self.lists[usize::from(id.0)]);
                 let by = (entry.peer, self.epoch_of(entry.peer, entry.incarnation));
@@ -271,19 +275,19 @@ impl Protocol for Groupings {
                 let is_doomed = |(peer, epoch): Epoch| epoch <= removals[peer.index()];
                 self.ledger.judge((by, event), list, is_doomed)
             }
-            What::Began => {
+            HistoryEvent::Began => {
                 self.ledger.begin((entry.peer, self.epoch_of(entry.peer, entry.incarnation)));
                 Ok(())
             }
-            What::Calm => plans::check(self.config.sizes(), self.blocks_max),
-            What::Died => {
+            HistoryEvent::Calm => plans::check(self.config.sizes(), self.blocks_max),
+            HistoryEvent::Died => {
                 let epoch = (entry.peer, self.epoch_of(entry.peer, entry.incarnation));
                 if self.is_doomed(epoch) && !self.is_out(entry.peer, entry.incarnation) {
                     self.ledger.end(epoch);
                 }
                 Ok(())
             }
-            What::Lied(_) => Ok(()),
+            HistoryEvent::Lied(_) => Ok(()),
         }
     }
 

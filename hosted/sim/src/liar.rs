@@ -4,10 +4,10 @@ use weft_core::fabric::{Access, RegionSpec};
 use weft_core::fabric::{At, Completion, CompletionFlags, INLINE_LEN, Op, Region, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::fault::Fault;
-use super::protocol::{Protocol, What};
+use super::fault::SimFault;
+use super::protocol::{HistoryEvent, Protocol};
 use super::run::Run;
-use super::world::{Due, Timer};
+use super::world::{DueEvent, RunnerTimer};
 
 /// The name of all of a liar's works.
 const LIE: WorkId = WorkId(u64::MAX);
@@ -23,15 +23,15 @@ impl<P: Protocol> Run<P> {
         }
         let mut done = [Completion::NONE; 16];
         while self.world.poll(peer, &mut done) > 0 {}
-        if let Some(strike) = self.world.faults().strikes(Fault::Lie) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Lie) {
             let others: Vec<Peer> = self.world.peers().filter(|&other| other != peer).collect();
             let to = self.lies.pick(&others);
             self.world.note(|| format!("fault {}: {peer} lies to {to}", strike.number));
-            self.judge(peer, What::Lied(to));
+            self.judge(peer, HistoryEvent::Lied(to));
             self.lie_to(peer, to);
         }
         let after = self.lies.between(1_000, 60_000);
-        self.world.schedule(after, Due::Timer(Timer::Lie { peer, incarnation }));
+        self.world.schedule(after, DueEvent::Timer(RunnerTimer::Lie { peer, incarnation }));
     }
 
     fn lie_to(&mut self, liar: Peer, to: Peer) {

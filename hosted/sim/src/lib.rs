@@ -60,15 +60,15 @@ pub mod toy;
 mod trace;
 mod world;
 
-pub use explore::{Bounds, Findings, Found, Move, Unexplored, explore};
+pub use explore::{Bounds, Exploration, Findings, Move, Unexplored, explore};
 pub use fabric::SimFabric;
 pub use protocol::{
-    Entry, Fencing, Forgery, Membership, Opening, Pace, Protocol, Seat, Small, Supervision,
-    Violation, What,
+    Fencing, Forgery, HistoryEntry, HistoryEvent, MembershipNews, Opening, Pace, Protocol, Seat,
+    Small, Supervision, Violation,
 };
 pub use replay::Replay;
-pub use run::{Outcome, Plan, run};
-pub use seeds::{Failed, Tally, run_seeds};
+pub use run::{RunOutcome, RunPlan, run};
+pub use seeds::{Failed, SeedTally, run_seeds};
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Expected, Explorer, SUBJECTS, Subject};
 pub use trace::Trace;

@@ -33,15 +33,15 @@ use weft_core::time::Duration;
 use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::draws::Draws;
-use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
+use super::protocol::{Forgery, HistoryEntry, MembershipNews, Protocol, Seat, Small, Violation};
 use super::world::World;
 use name::PAYLOAD_MAX;
-use node::Node;
+use node::MailboxNode;
 
 pub(super) use expected::EXPECTED;
-pub(super) use ledger::Ledger;
+pub(super) use ledger::MailboxLedger;
 pub use name::Name;
-pub use node::Event;
+pub use node::MailboxEvent;
 
 /// The most slots of a half in any run.
 const SLOTS: usize = 8;
@@ -56,7 +56,7 @@ const LOCAL: Region = Region(3);
 
 /// Which channels a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Traffic {
+enum TrafficMix {
     Mailbox,
     Lanes,
     Both,
@@ -66,7 +66,7 @@ enum Traffic {
 #[derive(Clone, Debug, Hash)]
 pub struct Mailboxes {
     plan: endpoint::Plan,
-    traffic: Traffic,
+    traffic: TrafficMix,
     /// Whose mailboxes are put into.
     owners: PeerSet,
     liars: PeerSet,
@@ -82,7 +82,7 @@ pub struct Mailboxes {
     /// An owner begins while peers may stall inside a post to the one before it: no ticket is
     /// questioned before all others are admitted.
     stalls: bool,
-    ledger: Ledger,
+    ledger: MailboxLedger,
 }
 
 impl Mailboxes {
@@ -92,7 +92,7 @@ impl Mailboxes {
         let (sizes, lanes) = (sizes.expect("drawn within limits"), lanes.expect("as well"));
         Self {
             plan: endpoint::Plan::new(sizes, lanes).expect("few regions for few peers"),
-            traffic: Traffic::Both,
+            traffic: TrafficMix::Both,
             owners: PeerSet::first(usize::from(peers)),
             liars: PeerSet::EMPTY,
             words_alone: false,
@@ -100,7 +100,7 @@ impl Mailboxes {
             more: 0,
             repeats: false,
             stalls: false,
-            ledger: Ledger::default(),
+            ledger: MailboxLedger::default(),
         }
     }
 }
@@ -108,15 +108,15 @@ impl Mailboxes {
 impl Protocol for Mailboxes {
     const NAME: &'static str = "mailbox";
 
-    type Node = Node;
-    type Event = Event;
+    type Node = MailboxNode;
+    type Event = MailboxEvent;
 
     fn draw(draws: &mut Draws) -> Self {
         let peers = draws.between(2, PEERS as u64) as u16;
         let slots = draws.pick(&[2, 4, 8]);
         let stall_after = Duration(draws.magnitude(2_000, 3_000_000));
         let mut run = Self::new(peers, slots, stall_after, draws.pick(&[2, 4, 8]));
-        run.traffic = draws.pick(&[Traffic::Mailbox, Traffic::Lanes, Traffic::Both]);
+        run.traffic = draws.pick(&[TrafficMix::Mailbox, TrafficMix::Lanes, TrafficMix::Both]);
         // Few owners crowd each mailbox, many spread over all pairs.
         let owners = draws.between(1, u64::from(peers)) as usize;
         run.owners = PeerSet::first(owners);
@@ -138,7 +138,7 @@ impl Protocol for Mailboxes {
     /// Writers with an owner; lanes connect all peers.
     fn talk(&self, one: Peer, other: Peer) -> bool {
         let owned = self.owners.contains(one) || self.owners.contains(other);
-        owned || self.traffic != Traffic::Mailbox
+        owned || self.traffic != TrafficMix::Mailbox
     }
 
     /// The claims: an outbox stores `Idle` before any peer admits its incarnation.
@@ -186,26 +186,31 @@ impl Protocol for Mailboxes {
         Some(Forgery { at: At { region: SLOT_HALVES, offset }, bytes, then: Some(then) })
     }
 
-    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::new(self, seat)
+    fn start(&self, seat: &mut Seat<'_, MailboxEvent>) -> MailboxNode {
+        MailboxNode::new(self, seat)
     }
 
-    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+    fn step(&self, node: &mut MailboxNode, seat: &mut Seat<'_, MailboxEvent>) {
         node.step(self, seat);
     }
 
-    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(
+        &self,
+        node: &mut MailboxNode,
+        seat: &mut Seat<'_, MailboxEvent>,
+        change: MembershipNews,
+    ) {
         match change {
-            Membership::Ended(peer, _) => node.fence(peer, seat),
-            Membership::Began(peer, incarnation) => node.admit(self, (peer, incarnation), seat),
+            MembershipNews::Ended(peer, _) => node.fence(peer, seat),
+            MembershipNews::Began(peer, incarnation) => node.admit(self, (peer, incarnation), seat),
         }
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<MailboxEvent>) -> Result<(), Violation> {
         self.ledger.judge(entry)
     }
 
-    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&MailboxNode>]) -> Result<(), Violation> {
         for (peer, node) in nodes.iter().enumerate() {
             if let Some(what) = node.as_ref().and_then(|node| node.unfinished(self.liars)) {
                 return Err(Violation::new("progress", format!("peer {peer} {what}")));

@@ -41,7 +41,7 @@ use weft_core::time::Duration;
 use super::dirnet::Views;
 use super::draws::Draws;
 use super::endpoint::{self as endpoints, Endpoints};
-use super::protocol::{Entry, Membership, Protocol, Seat, Violation, What};
+use super::protocol::{HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Violation};
 use super::subject::{Expected, missed};
 use files::NodeFiles;
 use node::MemberProcess;
@@ -63,7 +63,7 @@ pub(super) const EXPECTED: &[Expected] = &[
 #[derive(Clone, Debug)]
 pub enum MemberEvent {
     /// Of its endpoint.
-    Endpoint(endpoints::Event),
+    Endpoint(endpoints::EndpointEvent),
     /// An incarnation of this boot of a node is admitted.
     Admitted(Rank, Incarnation),
     /// The boots up to this one are removed, by decision; whether one of them still reaches this
@@ -282,23 +282,25 @@ impl Protocol for Members {
         &self,
         node: &mut MemberProcess,
         seat: &mut Seat<'_, MemberEvent>,
-        change: Membership,
+        change: MembershipNews,
     ) {
         node.handle_membership(self, seat, change);
     }
 
-    fn judge(&mut self, entry: &Entry<MemberEvent>) -> Result<(), Violation> {
-        let &Entry { at, peer, incarnation, ref what } = entry;
+    fn judge(&mut self, entry: &HistoryEntry<MemberEvent>) -> Result<(), Violation> {
+        let &HistoryEntry { at, peer, incarnation, ref what } = entry;
         let (node, is_component) = self.place(peer);
         let known = &mut self.known[usize::from(node.0)];
         let inner = match what {
-            What::Recorded(MemberEvent::Endpoint(event)) => What::Recorded(event.clone()),
-            What::Recorded(event) => {
+            HistoryEvent::Recorded(MemberEvent::Endpoint(event)) => {
+                HistoryEvent::Recorded(event.clone())
+            }
+            HistoryEvent::Recorded(event) => {
                 let boot = self.files.borrow()[usize::from(node.0)].incarnation().boot;
                 return self.judge_event((node, boot), event);
             }
-            What::Began | What::Died => {
-                let began = matches!(what, What::Began);
+            HistoryEvent::Began | HistoryEvent::Died => {
+                let began = matches!(what, HistoryEvent::Began);
                 if !is_component {
                     known.boot = began.then_some(incarnation);
                     known.acknowledged.clear();
@@ -306,15 +308,15 @@ impl Protocol for Members {
                 }
                 known.has_component = began;
                 known.removed.clear();
-                if began { What::Began } else { What::Died }
+                if began { HistoryEvent::Began } else { HistoryEvent::Died }
             }
-            What::Lied(_) => return Ok(()),
-            What::Calm => {
+            HistoryEvent::Lied(_) => return Ok(()),
+            HistoryEvent::Calm => {
                 self.is_calm = true;
-                What::Calm
+                HistoryEvent::Calm
             }
         };
-        self.endpoints.judge(&Entry { at, peer, incarnation, what: inner })
+        self.endpoints.judge(&HistoryEntry { at, peer, incarnation, what: inner })
     }
 
     fn goal(&self, nodes: &[Option<&MemberProcess>]) -> Result<(), Violation> {

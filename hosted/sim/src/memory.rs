@@ -60,12 +60,12 @@ impl Fuse {
 
 /// Bytes that copies share until one of them is written to, and their digest once it is known.
 #[derive(Clone, Debug)]
-struct Bytes {
+struct CowBytes {
     shared: RefCell<Rc<[u8]>>,
     digest: Cell<Option<u64>>,
 }
 
-impl Bytes {
+impl CowBytes {
     fn zeroed(len: usize) -> Self {
         Self { shared: RefCell::new(vec![0; len].into()), digest: Cell::new(None) }
     }
@@ -134,7 +134,7 @@ struct Races {
 pub struct SimMemory {
     layout: Arc<Layout>,
     starts: Arc<[usize]>,
-    bytes: Bytes,
+    bytes: CowBytes,
     races: RefCell<Races>,
     pub(super) fuse: Fuse,
 }
@@ -152,7 +152,7 @@ impl SimMemory {
     pub(super) fn new(layout: &Arc<Layout>, draws: Option<Draws>) -> Self {
         let regions = (0u8..).map(Region).take(layout.regions().len());
         let starts = regions.map(|region| to_usize(layout.offset(region))).collect();
-        let bytes = Bytes::zeroed(to_usize(layout.total_len()));
+        let bytes = CowBytes::zeroed(to_usize(layout.total_len()));
         let races = Races { draws, arrivals: Vec::new(), departures: Vec::new() };
         Self {
             layout: Arc::clone(layout),

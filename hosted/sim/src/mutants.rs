@@ -33,7 +33,7 @@ const FURTHER: u64 = 10;
 
 /// What became of one planted bug.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct MutantVerdict {
     /// Protocol and name of the bug.
     pub name: String,
     /// The promise that it was planted to break.
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub explored: Explored,
 }
 
-impl Verdict {
+impl MutantVerdict {
     /// Whether the checker of the broken promise has noticed it, in a way that can be shown again,
     /// and the explorer has made of it what is expected.
     #[must_use]
@@ -106,8 +106,8 @@ pub struct Explored {
 pub fn judge(
     subject: &Subject,
     (seeds_max, states_max): (u64, u64),
-    on_verdict: impl Fn(&Verdict),
-) -> Vec<Verdict> {
+    on_verdict: impl Fn(&MutantVerdict),
+) -> Vec<MutantVerdict> {
     let verdicts = subject.mutants.iter().copied().flatten().map(|mutant| {
         plant(Some(mutant));
         let verdict = judge_planted(subject, mutant, (seeds_max, states_max));
@@ -122,7 +122,7 @@ fn judge_planted(
     subject: &Subject,
     mutant: &Mutant,
     (seeds_max, states_max): (u64, u64),
-) -> Verdict {
+) -> MutantVerdict {
     let expected = subject.expected.iter().find(|expected| expected.is_about(mutant));
     let expected = expected.expect("something is expected of each planted bug");
     let mut bounds = subject.bounds();
@@ -132,7 +132,7 @@ fn judge_planted(
     let mut others = BTreeSet::new();
     let seeds_max = if expected.seedless.is_some() { 0 } else { seeds_max };
     let first = first_caught(subject, expected, seeds_max, &mut others);
-    Verdict {
+    MutantVerdict {
         name: format!("{}/{}", mutant.protocol, mutant.name),
         breaks: mutant.breaks,
         expected,

@@ -32,14 +32,14 @@ use weft_core::wire::broadcast::Form;
 
 use super::draws::Draws;
 use super::explore::Unexplored;
-use super::protocol::{Entry, Forgery, Membership, Protocol, Seat, Small, Violation};
+use super::protocol::{Forgery, HistoryEntry, MembershipNews, Protocol, Seat, Small, Violation};
 use super::world::World;
-use node::Node;
+use node::NebNode;
 use small::Lie;
 
 pub(super) use expected::EXPECTED;
-pub(super) use ledger::Ledger;
-pub use node::Event;
+pub(super) use ledger::NebLedger;
+pub use node::NebEvent;
 pub(super) use node::payload;
 
 /// The most peers in any run.
@@ -70,7 +70,7 @@ pub struct Broadcasts {
     forgetful: PeerSet,
     /// In an exploration: the steps of running liars, each in this order.
     script: Vec<Lie>,
-    ledger: Ledger,
+    ledger: NebLedger,
 }
 
 impl Broadcasts {
@@ -78,7 +78,7 @@ impl Broadcasts {
         let config = Config::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
-        let ledger = Ledger::of(liars, doomed, sizes.form);
+        let ledger = NebLedger::of(liars, doomed, sizes.form);
         let (silent, boasts, forgetful) = (PeerSet::EMPTY, false, PeerSet::EMPTY);
         let (base, script) = (0, Vec::new());
         Self {
@@ -152,8 +152,8 @@ fn base(draws: &mut Draws, slots: u32) -> u64 {
 impl Protocol for Broadcasts {
     const NAME: &'static str = "neb";
 
-    type Node = Node;
-    type Event = Event;
+    type Node = NebNode;
+    type Event = NebEvent;
 
     fn draw(draws: &mut Draws) -> Self {
         let peers = draws.between(2, PEERS as u64) as u16;
@@ -207,7 +207,7 @@ impl Protocol for Broadcasts {
         small::left_out()
     }
 
-    fn deadline(&self, node: &Node) -> Option<Instant> {
+    fn deadline(&self, node: &NebNode) -> Option<Instant> {
         node.deadline()
     }
 
@@ -244,26 +244,31 @@ impl Protocol for Broadcasts {
         self.lie(draws, liar, world)
     }
 
-    fn start(&self, seat: &mut Seat<'_, Event>) -> Node {
-        Node::new(self, seat)
+    fn start(&self, seat: &mut Seat<'_, NebEvent>) -> NebNode {
+        NebNode::new(self, seat)
     }
 
-    fn step(&self, node: &mut Node, seat: &mut Seat<'_, Event>) {
+    fn step(&self, node: &mut NebNode, seat: &mut Seat<'_, NebEvent>) {
         if self.liars.contains(seat.me()) {
             return node.lie(self, seat);
         }
         node.step(seat);
     }
 
-    fn membership(&self, node: &mut Node, seat: &mut Seat<'_, Event>, change: Membership) {
+    fn membership(
+        &self,
+        node: &mut NebNode,
+        seat: &mut Seat<'_, NebEvent>,
+        change: MembershipNews,
+    ) {
         match change {
-            Membership::Ended(peer, Incarnation(1)) if self.doomed.contains(peer) => {
+            MembershipNews::Ended(peer, Incarnation(1)) if self.doomed.contains(peer) => {
                 node.remove(peer, seat);
             }
-            Membership::Ended(peer, _) => {
+            MembershipNews::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
             }
-            Membership::Began(peer, incarnation) => {
+            MembershipNews::Began(peer, incarnation) => {
                 node.admit(self, (peer, incarnation), seat);
                 // The next manager repeats the decisions of the last one.
                 node.remove_again(seat);
@@ -271,16 +276,16 @@ impl Protocol for Broadcasts {
         }
     }
 
-    fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<NebEvent>) -> Result<(), Violation> {
         self.ledger.judge(entry)
     }
 
-    fn goal(&self, nodes: &[Option<&Node>]) -> Result<(), Violation> {
+    fn goal(&self, nodes: &[Option<&NebNode>]) -> Result<(), Violation> {
         // With a fixed membership a member that does not return delays everything; a liar that
         // shows no epoch keeps one that returned from opening, and thereby all windows.
         let is_fixed = self.config.membership() == Members::Fixed;
         let waits = |peer: Peer| is_fixed && nodes[peer.index()].is_none();
-        let is_closed = |node: &&Node| !node.is_open() && !self.liars.contains(node.me());
+        let is_closed = |node: &&NebNode| !node.is_open() && !self.liars.contains(node.me());
         let is_kept_out = !self.liars.is_empty() && nodes.iter().flatten().any(is_closed);
         if self.forgetful.iter().any(waits) || is_kept_out {
             return Ok(());
@@ -289,7 +294,7 @@ impl Protocol for Broadcasts {
         // it delays nothing else. What one that returned has shown is erased, and it shows no more:
         // all windows wait for it until it is removed.
         let answers = |liar: Peer| nodes[liar.index()].is_some() || self.silent.contains(liar);
-        let returned = |node: &&Node| node.counts_return_of(self.liars);
+        let returned = |node: &&NebNode| node.counts_return_of(self.liars);
         let stay = !nodes.iter().flatten().any(returned);
         let is_promised = self.is_signed() && stay && self.liars.iter().all(answers);
         for (peer, node) in (0..).map(Peer).zip(nodes) {

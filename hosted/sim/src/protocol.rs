@@ -41,7 +41,7 @@ impl Violation {
 
 /// One line of the history of a run.
 #[derive(Clone, Debug)]
-pub struct Entry<E> {
+pub struct HistoryEntry<E> {
     /// The virtual time.
     pub at: Instant,
     /// The peer.
@@ -49,12 +49,12 @@ pub struct Entry<E> {
     /// Its incarnation.
     pub incarnation: Incarnation,
     /// The event.
-    pub what: What<E>,
+    pub what: HistoryEvent<E>,
 }
 
 /// An event of a history.
 #[derive(Clone, Debug)]
-pub enum What<E> {
+pub enum HistoryEvent<E> {
     /// The peer begins this incarnation.
     Began,
     /// The peer's incarnation ended.
@@ -70,7 +70,7 @@ pub enum What<E> {
 
 /// What a node learns about others, by decision of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Membership {
+pub enum MembershipNews {
     /// That incarnation of the peer has ended and must be fenced.
     Ended(Peer, Incarnation),
     /// That incarnation of the peer has begun and must be admitted.
@@ -205,7 +205,7 @@ pub trait Protocol: Clone + Hash {
     }
 
     /// Whether the cluster's supervisor decides who is fenced and admitted. A protocol that
-    /// decides that itself says no and never receives a [`Membership`].
+    /// decides that itself says no and never receives a [`MembershipNews`].
     fn supervision(&self) -> Supervision {
         Supervision::ByOracle
     }
@@ -221,14 +221,14 @@ pub trait Protocol: Clone + Hash {
         &self,
         node: &mut Self::Node,
         seat: &mut Seat<'_, Self::Event>,
-        change: Membership,
+        change: MembershipNews,
     );
 
     /// Checks an entry of the history against the promises.
     ///
     /// # Errors
     /// The promise that it breaks.
-    fn judge(&mut self, entry: &Entry<Self::Event>) -> Result<(), Violation>;
+    fn judge(&mut self, entry: &HistoryEntry<Self::Event>) -> Result<(), Violation>;
 
     /// Whether everything that was begun has finished, as it must some time after faults end.
     ///

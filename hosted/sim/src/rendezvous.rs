@@ -26,7 +26,9 @@ use weft_core::rendezvous::{
 use weft_core::time::Instant;
 
 use super::draws::Draws;
-use super::protocol::{Entry, Membership, Protocol, Seat, Small, Violation, What};
+use super::protocol::{
+    HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Small, Violation,
+};
 pub(super) use expected::EXPECTED;
 use ledger::MeetingLedger;
 pub use node::MeetingEvent;
@@ -153,28 +155,30 @@ impl Protocol for Meetings {
         &self,
         node: &mut MeetingNode,
         seat: &mut Seat<'_, MeetingEvent>,
-        change: Membership,
+        change: MembershipNews,
     ) {
         match change {
-            Membership::Ended(peer, _) => {
+            MembershipNews::Ended(peer, _) => {
                 seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
                 node.fence(peer);
             }
-            Membership::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
+            MembershipNews::Began(peer, incarnation) => node.admit((peer, incarnation), seat),
         }
     }
 
-    fn judge(&mut self, entry: &Entry<MeetingEvent>) -> Result<(), Violation> {
+    fn judge(&mut self, entry: &HistoryEntry<MeetingEvent>) -> Result<(), Violation> {
         match &entry.what {
-            What::Recorded(MeetingEvent::TimedOut { name }) if self.script.is_some() => {
+            HistoryEvent::Recorded(MeetingEvent::TimedOut { name }) if self.script.is_some() => {
                 self.ledger.check_meeting(name)
             }
-            What::Recorded(event) => self.ledger.judge((entry.peer, entry.incarnation), event),
-            What::Died => {
+            HistoryEvent::Recorded(event) => {
+                self.ledger.judge((entry.peer, entry.incarnation), event)
+            }
+            HistoryEvent::Died => {
                 self.ledger.note_death();
                 Ok(())
             }
-            What::Began | What::Calm | What::Lied(_) => Ok(()),
+            HistoryEvent::Began | HistoryEvent::Calm | HistoryEvent::Lied(_) => Ok(()),
         }
     }
 

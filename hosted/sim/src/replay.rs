@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::fault::Keep;
-use super::run::{Outcome, Plan};
+use super::run::{RunOutcome, RunPlan};
 use super::seeds::Failed;
 use super::shrink::{Shrunk, shrink};
 use super::subject::Subject;
@@ -39,16 +39,16 @@ impl Replay {
 
     /// The run, written down.
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> RunPlan {
         plan_of(self.seed, &self.least, Trace::on())
     }
 }
 
-fn plan_of(seed: u64, least: &Shrunk, trace: Trace) -> Plan {
-    Plan { seed, keep: Keep::Only(least.faults.clone()), orders_max: least.orders, trace }
+fn plan_of(seed: u64, least: &Shrunk, trace: Trace) -> RunPlan {
+    RunPlan { seed, keep: Keep::Only(least.faults.clone()), orders_max: least.orders, trace }
 }
 
-fn checker(outcome: &Outcome) -> Option<&'static str> {
+fn checker(outcome: &RunOutcome) -> Option<&'static str> {
     outcome.violation.as_ref().map(|broken| broken.checker)
 }
 

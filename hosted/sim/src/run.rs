@@ -13,11 +13,11 @@ use weft_core::time::{Duration, Instant};
 
 use super::draws::{Draws, Purpose};
 use super::fabric::SimFabric;
-use super::fault::{Fault, Faults, Keep};
+use super::fault::{Faults, Keep, SimFault};
 use super::panics;
-use super::protocol::{Entry, Protocol, Seat, Violation, What};
+use super::protocol::{HistoryEntry, HistoryEvent, Protocol, Seat, Violation};
 use super::trace::Trace;
-use super::world::{Due, Timer, World};
+use super::world::{DueEvent, RunnerTimer, World};
 
 /// Virtual time after the end of faults within which everything must finish.
 const CALM_NS_MAX: u64 = 3_000_000_000;
@@ -32,7 +32,7 @@ const LAST_ORDERS: u32 = 2;
 
 /// Which run, and how much of it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// The seed that everything follows from.
     pub seed: u64,
     /// Which of its faults may happen.
@@ -43,7 +43,7 @@ pub struct Plan {
     pub trace: Trace,
 }
 
-impl Plan {
+impl RunPlan {
     /// The whole run of `seed`, without a trace.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
@@ -53,7 +53,7 @@ impl Plan {
 
 /// How a run ended.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The promise that was broken, if any.
     pub violation: Option<Violation>,
     /// The faults that happened, by number.
@@ -70,7 +70,7 @@ pub struct Outcome {
 
 /// Runs `plan` to its end.
 #[must_use]
-pub fn run<P: Protocol>(plan: &Plan) -> Outcome {
+pub fn run<P: Protocol>(plan: &RunPlan) -> RunOutcome {
     let mut run = Run::<P>::new(plan);
     let panic = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| run.go())));
     if let Err(message) = panic {
@@ -79,7 +79,7 @@ pub fn run<P: Protocol>(plan: &Plan) -> Outcome {
     if let Some(violation) = run.violation.clone() {
         run.world.note(|| format!("VIOLATION of {violation}"));
     }
-    Outcome {
+    RunOutcome {
         violation: run.violation,
         faults: run.world.faults().happened().to_vec(),
         orders: run.orders_first,
@@ -117,7 +117,7 @@ pub(super) struct Run<P: Protocol> {
 }
 
 impl<P: Protocol> Run<P> {
-    fn new(plan: &Plan) -> Self {
+    fn new(plan: &RunPlan) -> Self {
         let seed = plan.seed;
         let mut setup = Draws::new(seed, Purpose::Setup);
         let protocol = P::draw(&mut setup);
@@ -152,9 +152,9 @@ impl<P: Protocol> Run<P> {
         };
         for peer in run.world.peers() {
             let after = setup.below(20_000);
-            run.world.schedule(after, Due::Timer(Timer::Birth { peer }));
+            run.world.schedule(after, DueEvent::Timer(RunnerTimer::Birth { peer }));
         }
-        run.world.schedule(setup.between(500_000, 60_000_000), Due::Timer(Timer::Calm));
+        run.world.schedule(setup.between(500_000, 60_000_000), DueEvent::Timer(RunnerTimer::Calm));
         run
     }
 
@@ -175,16 +175,16 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    fn on(&mut self, timer: Timer) {
+    fn on(&mut self, timer: RunnerTimer) {
         match timer {
-            Timer::Step { peer, incarnation } => self.step(peer, incarnation),
-            Timer::Kill { peer, incarnation } => self.end_incarnation(peer, incarnation),
-            Timer::Fence { by, peer, incarnation } => self.fence(by, peer, incarnation),
-            Timer::Birth { peer } => self.start_peer(peer),
-            Timer::Join { one, other } => self.join(one, other),
-            Timer::Lie { peer, incarnation } => self.lie(peer, incarnation),
-            Timer::Calm => self.be_calm(),
-            Timer::LastOrders => self.give_last_orders(),
+            RunnerTimer::Step { peer, incarnation } => self.step(peer, incarnation),
+            RunnerTimer::Kill { peer, incarnation } => self.end_incarnation(peer, incarnation),
+            RunnerTimer::Fence { by, peer, incarnation } => self.fence(by, peer, incarnation),
+            RunnerTimer::Birth { peer } => self.start_peer(peer),
+            RunnerTimer::Join { one, other } => self.join(one, other),
+            RunnerTimer::Lie { peer, incarnation } => self.lie(peer, incarnation),
+            RunnerTimer::Calm => self.be_calm(),
+            RunnerTimer::LastOrders => self.give_last_orders(),
         }
     }
 
@@ -235,8 +235,8 @@ impl<P: Protocol> Run<P> {
         self.world.note(|| "faults are over".into());
         self.world.heal_all();
         self.mend();
-        self.world.schedule(MENDING_NS, Due::Timer(Timer::LastOrders));
-        self.judge(Peer(0), What::Calm);
+        self.world.schedule(MENDING_NS, DueEvent::Timer(RunnerTimer::LastOrders));
+        self.judge(Peer(0), HistoryEvent::Calm);
     }
 
     fn give_last_orders(&mut self) {
@@ -256,7 +256,8 @@ impl<P: Protocol> Run<P> {
             // The supervisor ends a process that is stopped forever.
             if stopped != u64::MAX {
                 let after = stopped - self.world.now();
-                self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
+                self.world
+                    .schedule(after, DueEvent::Timer(RunnerTimer::Step { peer, incarnation }));
             }
             return;
         }
@@ -266,20 +267,20 @@ impl<P: Protocol> Run<P> {
         let idle = &mut self.idle[peer.index()];
         *idle = if self.world.memory(peer).fuse.used() == before { *idle + 1 } else { 0 };
         let after = self.pace[peer.index()] << (*idle / 4).min(6);
-        self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
+        self.world.schedule(after, DueEvent::Timer(RunnerTimer::Step { peer, incarnation }));
     }
 
     /// What may happen to a process between two rounds of its loop.
     fn strike(&mut self, peer: Peer, incarnation: Incarnation) {
         let now = self.world.now();
-        if let Some(strike) = self.world.faults().strikes(Fault::Crash) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Crash) {
             let left = strike.amount(0, 30);
             self.world.note(|| {
                 format!("fault {}: {peer}.{incarnation} ends in {left} operations", strike.number)
             });
             self.world.memory(peer).fuse.set(u32::try_from(left).ok());
         }
-        if let Some(strike) = self.world.faults().strikes(Fault::Stall) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Stall) {
             let span = strike.amount(1_000_000, 200_000_000);
             self.world.note(|| {
                 format!(
@@ -290,20 +291,20 @@ impl<P: Protocol> Run<P> {
             });
             self.stopped[peer.index()] = now + span;
         }
-        if let Some(strike) = self.world.faults().strikes(Fault::Hang) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Hang) {
             self.world.note(|| format!("fault {}: {peer}.{incarnation} hangs", strike.number));
             self.stopped[peer.index()] = u64::MAX;
             let noticed = strike.amount(500_000, 40_000_000);
-            self.world.schedule(noticed, Due::Timer(Timer::Kill { peer, incarnation }));
+            self.world.schedule(noticed, DueEvent::Timer(RunnerTimer::Kill { peer, incarnation }));
         }
-        if let Some(strike) = self.world.faults().strikes(Fault::ClockJump) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::ClockJump) {
             let by = strike.amount(1_000, 2_000_000_000);
             self.world.note(|| {
                 format!("fault {}: {peer}'s clock jumps by {} us", strike.number, by / 1_000)
             });
             self.world.jump(peer, by);
         }
-        if let Some(strike) = self.world.faults().strikes(Fault::Cut) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Cut) {
             let others = u64::from(self.protocol.layout().peers()) - 1;
             let step = strike.amount(1, others.max(1));
             let to = Peer(((u64::from(peer.0) + step) % (others + 1)) as u16);
@@ -317,7 +318,7 @@ impl<P: Protocol> Run<P> {
                 self.world.cut(to, peer, span);
             }
         }
-        if let Some(strike) = self.world.faults().strikes(Fault::Suspicion) {
+        if let Some(strike) = self.world.faults().strikes(SimFault::Suspicion) {
             self.world
                 .note(|| format!("fault {}: {peer}.{incarnation} is suspected", strike.number));
             self.suspect(peer);
@@ -362,7 +363,7 @@ impl<P: Protocol> Run<P> {
         self.judge_all(peer, records);
         let incarnation = self.world.incarnation(peer);
         let after = self.recovery.below(5_000);
-        self.world.schedule(after, Due::Timer(Timer::Step { peer, incarnation }));
+        self.world.schedule(after, DueEvent::Timer(RunnerTimer::Step { peer, incarnation }));
     }
 
     fn seat<'a>(
@@ -379,7 +380,7 @@ impl<P: Protocol> Run<P> {
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
         for record in records {
-            self.judge(peer, What::Recorded(record));
+            self.judge(peer, HistoryEvent::Recorded(record));
         }
         if self.world.memory(peer).fuse.is_burnt() {
             let incarnation = self.world.incarnation(peer);
@@ -387,12 +388,12 @@ impl<P: Protocol> Run<P> {
         }
     }
 
-    pub(super) fn judge(&mut self, peer: Peer, what: What<P::Event>) {
+    pub(super) fn judge(&mut self, peer: Peer, what: HistoryEvent<P::Event>) {
         let incarnation = self.world.incarnation(peer);
-        if let What::Recorded(event) = &what {
+        if let HistoryEvent::Recorded(event) = &what {
             self.world.note(|| format!("{peer}.{incarnation} {event:?}"));
         }
-        let entry = Entry { at: Instant(self.world.now()), peer, incarnation, what };
+        let entry = HistoryEntry { at: Instant(self.world.now()), peer, incarnation, what };
         if let Err(violation) = self.protocol.judge(&entry) {
             self.violation.get_or_insert(violation);
         }

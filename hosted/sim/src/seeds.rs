@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::run::{Outcome, Plan};
+use super::run::{RunOutcome, RunPlan};
 use super::subject::Subject;
 
 /// A seed whose run broke a promise.
@@ -14,12 +14,12 @@ pub struct Failed {
     /// The seed.
     pub seed: u64,
     /// How its run ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// What many seeds came to.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct SeedTally {
     /// Seeds that were run.
     pub seeds: u64,
     /// Events of all of them.
@@ -37,9 +37,9 @@ pub fn run_seeds(
     (first, count): (u64, u64),
     failures_max: usize,
     on_seed: impl Fn() + Sync,
-) -> Tally {
+) -> SeedTally {
     let next = AtomicU64::new(0);
-    let tally = Mutex::new(Tally::default());
+    let tally = Mutex::new(SeedTally::default());
     let work = || loop {
         let failures = lock(&tally).failed.len();
         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub fn run_seeds(
             return;
         }
         let seed = first + index;
-        let outcome = (subject.run)(&Plan::of(seed));
+        let outcome = (subject.run)(&RunPlan::of(seed));
         let mut tally = lock(&tally);
         tally.seeds += 1;
         tally.events += outcome.events;
@@ -68,6 +68,6 @@ pub fn run_seeds(
     tally
 }
 
-fn lock(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
+fn lock(tally: &Mutex<SeedTally>) -> std::sync::MutexGuard<'_, SeedTally> {
     tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use super::member::{self as members, Members};
 use super::neb::{self as broadcasts, Broadcasts};
 use super::protocol::Protocol;
 use super::rendezvous::{self as meetings, Meetings};
-use super::run::{Outcome, Plan, run};
+use super::run::{RunOutcome, RunPlan, run};
 
 /// States of one configuration after which the explorer gives up, unless options say otherwise:
 /// what a machine of some gigabytes remembers.
@@ -116,7 +116,7 @@ pub struct Subject {
     /// What `--protocol` calls it.
     pub name: &'static str,
     /// Runs one seed.
-    pub run: fn(&Plan) -> Outcome,
+    pub run: fn(&RunPlan) -> RunOutcome,
     /// Explores its small configurations, by name; nothing where there are none.
     pub explore: fn(&Bounds, &(dyn Fn(u64) + Sync)) -> Findings,
     /// What its explorer is not given, and why.

@@ -12,9 +12,9 @@
 
 use weft_core::ids::{Incarnation, Peer};
 
-use super::protocol::{Membership, Protocol, Supervision, Violation, What};
+use super::protocol::{HistoryEvent, MembershipNews, Protocol, Supervision, Violation};
 use super::run::Run;
-use super::world::{Due, Timer};
+use super::world::{DueEvent, RunnerTimer};
 
 impl<P: Protocol> Run<P> {
     fn by_oracle(&self) -> bool {
@@ -40,9 +40,9 @@ impl<P: Protocol> Run<P> {
         self.stopped[peer.index()] = 0;
         self.known[peer.index()].fill(Incarnation(0));
         self.shut[peer.index()].fill(Incarnation(0));
-        self.judge(peer, What::Began);
+        self.judge(peer, HistoryEvent::Began);
         if self.liars.contains(peer) {
-            self.world.schedule(1_000, Due::Timer(Timer::Lie { peer, incarnation }));
+            self.world.schedule(1_000, DueEvent::Timer(RunnerTimer::Lie { peer, incarnation }));
         } else {
             self.begin(peer);
         }
@@ -51,7 +51,7 @@ impl<P: Protocol> Run<P> {
         }
         for other in self.world.peers().filter(|&other| other != peer) {
             let after = self.recovery.below(400_000);
-            self.world.schedule(after, Due::Timer(Timer::Join { one: peer, other }));
+            self.world.schedule(after, DueEvent::Timer(RunnerTimer::Join { one: peer, other }));
         }
     }
 
@@ -62,10 +62,10 @@ impl<P: Protocol> Run<P> {
         }
         self.world.kill(peer);
         self.nodes[peer.index()] = None;
-        self.judge(peer, What::Died);
+        self.judge(peer, HistoryEvent::Died);
         self.announce_end(peer, incarnation);
         let after = self.recovery.between(20_000, 15_000_000);
-        self.world.schedule(after, Due::Timer(Timer::Birth { peer }));
+        self.world.schedule(after, DueEvent::Timer(RunnerTimer::Birth { peer }));
         for other in self.protocol.node_of(peer).iter().filter(|&other| other != peer) {
             let incarnation = self.world.incarnation(other);
             self.end_incarnation(other, incarnation);
@@ -77,7 +77,8 @@ impl<P: Protocol> Run<P> {
         for by in self.world.peers().filter(|&by| by != peer) {
             if self.known[by.index()][peer.index()] == incarnation {
                 let after = self.recovery.between(1_000, 4_000_000);
-                self.world.schedule(after, Due::Timer(Timer::Fence { by, peer, incarnation }));
+                self.world
+                    .schedule(after, DueEvent::Timer(RunnerTimer::Fence { by, peer, incarnation }));
             }
         }
     }
@@ -89,7 +90,7 @@ impl<P: Protocol> Run<P> {
             self.announce_end(peer, incarnation);
         }
         let after = self.recovery.between(1_000, 8_000_000);
-        self.world.schedule(after, Due::Timer(Timer::Kill { peer, incarnation }));
+        self.world.schedule(after, DueEvent::Timer(RunnerTimer::Kill { peer, incarnation }));
     }
 
     /// The fabric lost a pair: one of the two must restart.
@@ -117,27 +118,28 @@ impl<P: Protocol> Run<P> {
             return;
         }
         if !self.runs(by) {
-            self.world.schedule(500_000, Due::Timer(Timer::Fence { by, peer, incarnation }));
+            self.world
+                .schedule(500_000, DueEvent::Timer(RunnerTimer::Fence { by, peer, incarnation }));
             return;
         }
-        self.apply(by, Membership::Ended(peer, incarnation));
+        self.apply(by, MembershipNews::Ended(peer, incarnation));
     }
 
     /// The node of `to`, or what stands for it, learns of `change`.
-    fn apply(&mut self, to: Peer, change: Membership) {
+    fn apply(&mut self, to: Peer, change: MembershipNews) {
         let (known, shut) = (&mut self.known[to.index()], &mut self.shut[to.index()]);
         match change {
-            Membership::Ended(peer, incarnation) => {
+            MembershipNews::Ended(peer, incarnation) => {
                 known[peer.index()] = Incarnation(0);
                 shut[peer.index()] = incarnation;
             }
-            Membership::Began(peer, incarnation) => known[peer.index()] = incarnation,
+            MembershipNews::Began(peer, incarnation) => known[peer.index()] = incarnation,
         }
         if self.liars.contains(to) {
             // It lies through the fabric only, and is admitted and fenced like all peers.
             let _ = match change {
-                Membership::Ended(peer, _) => self.world.fence(to, peer),
-                Membership::Began(peer, incarnation) => self.world.admit(to, peer, incarnation),
+                MembershipNews::Ended(peer, _) => self.world.fence(to, peer),
+                MembershipNews::Began(peer, incarnation) => self.world.admit(to, peer, incarnation),
             };
         } else {
             self.act(to, |protocol, node, seat| protocol.membership(node, seat, change));
@@ -151,7 +153,7 @@ impl<P: Protocol> Run<P> {
         }
         if !self.runs(one) || !self.runs(other) {
             let after = self.recovery.between(100_000, 1_000_000);
-            self.world.schedule(after, Due::Timer(Timer::Join { one, other }));
+            self.world.schedule(after, DueEvent::Timer(RunnerTimer::Join { one, other }));
             return;
         }
         for (who, peer) in [(one, other), (other, one)] {
@@ -162,14 +164,14 @@ impl<P: Protocol> Run<P> {
             }
             let knows = self.known[who.index()][peer.index()];
             if knows != Incarnation(0) && knows != incarnation {
-                self.apply(who, Membership::Ended(peer, knows));
+                self.apply(who, MembershipNews::Ended(peer, knows));
             }
         }
         for (who, peer) in [(one, other), (other, one)] {
             let both = self.world.is_alive(one) && self.world.is_alive(other);
             let incarnation = self.world.incarnation(peer);
             if both && self.known[who.index()][peer.index()] != incarnation {
-                self.apply(who, Membership::Began(peer, incarnation));
+                self.apply(who, MembershipNews::Began(peer, incarnation));
             }
         }
     }
@@ -196,7 +198,8 @@ impl<P: Protocol> Run<P> {
             let hangs = self.stopped[peer.index()] == u64::MAX;
             if !hangs && self.stopped[peer.index()] > now {
                 self.stopped[peer.index()] = now;
-                self.world.schedule(1_000, Due::Timer(Timer::Step { peer, incarnation }));
+                self.world
+                    .schedule(1_000, DueEvent::Timer(RunnerTimer::Step { peer, incarnation }));
             }
             if self.is_found_out(peer) || hangs {
                 self.suspect(peer);

@@ -10,11 +10,11 @@ use super::group::Groupings;
 use super::mailbox::Mailboxes;
 use super::neb::Broadcasts;
 use super::rendezvous::Meetings;
-use super::{Bounds, Plan, Protocol, Trace, explore, run};
+use super::{Bounds, Protocol, RunPlan, Trace, explore, run};
 
 fn seeds_pass<P: Protocol>(count: u64) {
     for seed in 0..count {
-        let outcome = run::<P>(&Plan::of(seed));
+        let outcome = run::<P>(&RunPlan::of(seed));
         assert_eq!(outcome.violation, None, "weft sim --protocol {} --seed {seed}", P::NAME);
     }
 }
@@ -66,7 +66,7 @@ fn the_explorer_finishes_the_small_broadcasts() {
 
 #[test]
 fn a_seed_is_the_same_twice() {
-    let plan = Plan { trace: Trace::on(), ..Plan::of(5) };
+    let plan = RunPlan { trace: Trace::on(), ..RunPlan::of(5) };
     let [one, other] = [(); 2].map(|()| run::<Mailboxes>(&plan));
     assert!(one.trace.lines().count() > 100);
     assert_eq!(one.trace, other.trace);

@@ -5,7 +5,9 @@ use weft_core::fabric::{PostError, Region, RegionSpec, Work, WorkId};
 use weft_core::ids::{Peer, PeerSet};
 
 use crate::draws::Draws;
-use crate::{Entry, Membership, Protocol, Seat, Small, Subject, Violation, What};
+use crate::{
+    HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Small, Subject, Violation,
+};
 
 /// No peer uses the counter: as many rounds of the loop as there are orders, and no work.
 pub(crate) const IDLE: u8 = 0;
@@ -127,16 +129,16 @@ impl<const HOW: u8> Protocol for Counter<HOW> {
         }
     }
 
-    fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, u64>, change: Membership) {
+    fn membership(&self, _node: &mut Node, seat: &mut Seat<'_, u64>, change: MembershipNews) {
         let changed = match change {
-            Membership::Ended(peer, _) => seat.fabric.fence(peer),
-            Membership::Began(peer, incarnation) => seat.fabric.admit(peer, incarnation),
+            MembershipNews::Ended(peer, _) => seat.fabric.fence(peer),
+            MembershipNews::Began(peer, incarnation) => seat.fabric.admit(peer, incarnation),
         };
         changed.expect("a simulated peer is fenced and admitted at once");
     }
 
-    fn judge(&mut self, entry: &Entry<u64>) -> Result<(), Violation> {
-        let What::Recorded(found) = entry.what else { return Ok(()) };
+    fn judge(&mut self, entry: &HistoryEntry<u64>) -> Result<(), Violation> {
+        let HistoryEvent::Recorded(found) = entry.what else { return Ok(()) };
         if self.found.contains(&found) {
             return Err(Violation::new("lost-update", format!("{found} was raised twice")));
         }

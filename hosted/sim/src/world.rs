@@ -26,22 +26,22 @@ use weft_core::time::Duration;
 
 use super::draws::{Draws, Purpose};
 use super::fault::Faults;
-use super::flight::{Flight, Pair};
+use super::flight::{Flight, PairFlights};
 use super::memory::SimMemory;
 use super::trace::Trace;
 
 pub use choices::Choice;
-pub(super) use events::{Due, Timer};
-pub(super) use messages::Message;
+pub(super) use events::{DueEvent, RunnerTimer};
+pub(super) use messages::PortMessage;
 
-use events::Timing;
+use events::EventQueue;
 
 /// Works that a peer may have open, unpolled completions included (F-7).
 const ROOM: usize = 64;
 
 /// What the world keeps for one peer.
 #[derive(Clone, Debug)]
-struct Place {
+struct PeerState {
     memory: SimMemory,
     alive: bool,
     incarnation: Incarnation,
@@ -59,7 +59,7 @@ struct Place {
     ahead: u64,
 }
 
-impl Hash for Place {
+impl Hash for PeerState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.memory.hash(state);
         (self.alive, self.incarnation, &self.admitted, &self.earliest, &self.open).hash(state);
@@ -75,12 +75,12 @@ impl Hash for Place {
 pub struct World {
     layout: Arc<Layout>,
     now: u64,
-    places: Vec<Place>,
+    places: Vec<PeerState>,
     /// By poster, then by target.
-    pairs: Vec<Pair>,
+    pairs: Vec<PairFlights>,
     stale: Vec<Flight>,
-    messages: Vec<Message>,
-    timing: Option<Timing>,
+    messages: Vec<PortMessage>,
+    timing: Option<EventQueue>,
     faults: Faults,
     /// Pairs that the fabric lost since they were last asked for: poster and target.
     losses: Vec<(Peer, Peer)>,
@@ -119,7 +119,7 @@ impl World {
         faults: Faults,
         trace: Trace,
     ) -> Self {
-        let timing = Timing::new(seed, deadline.0);
+        let timing = EventQueue::new(seed, deadline.0);
         let races = |peer| Some(Draws::numbered(seed, Purpose::Races, peer << 32));
         Self::new(layout, Some(timing), races, faults, trace)
     }
@@ -133,14 +133,14 @@ impl World {
 
     fn new(
         layout: Layout,
-        timing: Option<Timing>,
+        timing: Option<EventQueue>,
         races: impl Fn(u64) -> Option<Draws>,
         faults: Faults,
         trace: Trace,
     ) -> Self {
         let peers = usize::from(layout.peers());
         let layout = Arc::new(layout);
-        let place = |peer| Place {
+        let place = |peer| PeerState {
             memory: SimMemory::new(&layout, races(peer)),
             alive: false,
             incarnation: Incarnation(0),
@@ -155,7 +155,7 @@ impl World {
         Self {
             now: 0,
             places: (0..peers as u64).map(place).collect(),
-            pairs: vec![Pair::default(); peers * peers],
+            pairs: vec![PairFlights::default(); peers * peers],
             stale: Vec::new(),
             messages: Vec::new(),
             timing,
@@ -231,12 +231,12 @@ impl World {
         std::mem::take(&mut self.losses)
     }
 
-    fn pair(&mut self, from: Peer, to: Peer) -> &mut Pair {
+    fn pair(&mut self, from: Peer, to: Peer) -> &mut PairFlights {
         let peers = self.places.len();
         &mut self.pairs[from.index() * peers + to.index()]
     }
 
-    fn pair_ref(&self, from: Peer, to: Peer) -> &Pair {
+    fn pair_ref(&self, from: Peer, to: Peer) -> &PairFlights {
         &self.pairs[from.index() * self.places.len() + to.index()]
     }
 }

@@ -19,7 +19,7 @@ use super::{AnnouncedIncarnation, BootstrapEvent, Datagram, Fenced, HandOver, Ne
 pub(super) type Sink = Box<dyn Fn(BootstrapEvent) + Send + Sync>;
 
 /// The connection to one peer that was met.
-pub(super) trait Line {
+pub(super) trait PeerLine {
     /// Why a message was not sent.
     type Error: Display;
 
@@ -52,7 +52,7 @@ struct Session<L> {
     line: L,
 }
 
-impl<L: Line> Session<L> {
+impl<L: PeerLine> Session<L> {
     /// Sends a message. A failure ends the session: the next one begins with what the peer has
     /// missed.
     fn tell(&self, peer: Peer, word: &SessionMessage, fd: Option<BorrowedFd<'_>>) {
@@ -63,7 +63,7 @@ impl<L: Line> Session<L> {
     }
 }
 
-impl<L: Line> Audience<L> {
+impl<L: PeerLine> Audience<L> {
     pub(super) fn new(sink: Sink) -> Self {
         let sessions = Sessions { announced: None, peers: BTreeMap::new(), count: 0 };
         Self { sink, over: AtomicBool::new(false), sessions: Mutex::new(sessions) }

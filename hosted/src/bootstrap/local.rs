@@ -34,7 +34,7 @@ const CALL_EVERY: Duration = Duration::from_millis(50);
 
 /// Bootstrap over the Unix sockets of a cluster's directory.
 pub struct LocalBootstrap {
-    shared: Arc<Shared>,
+    shared: Arc<LocalShared>,
 }
 
 /// Why the node cannot be met.
@@ -51,7 +51,7 @@ pub enum LocalError {
     Thread(#[source] ProcessError),
 }
 
-struct Shared {
+struct LocalShared {
     hello: Hello,
     layout: Layout,
     /// None when nodes reach each other's memory by other means than descriptors.
@@ -80,7 +80,7 @@ impl LocalBootstrap {
         let _ = std::fs::remove_file(&own);
         let listener = Listener::bind(&own).map_err(LocalError::Packet)?;
         let audience = Audience::new(Box::new(sink));
-        let shared = Arc::new(Shared { hello, layout, memory, audience });
+        let shared = Arc::new(LocalShared { hello, layout, memory, audience });
         let listening = Arc::clone(&shared);
         start_thread("weft-bootstrap", move || listening.listen(listener))
             .map_err(LocalError::Thread)?;
@@ -144,7 +144,7 @@ impl Bootstrap for LocalBootstrap {
 }
 
 /// Sends each `Datagram` over the sockets of this host.
-struct LocalDatagrams(Arc<Shared>);
+struct LocalDatagrams(Arc<LocalShared>);
 
 impl DatagramSender for LocalDatagrams {
     fn send(&self, peer: Peer, datagram: &Datagram) {
@@ -158,7 +158,7 @@ impl Drop for LocalBootstrap {
     }
 }
 
-impl Shared {
+impl LocalShared {
     fn nodes(&self) -> u16 {
         self.layout.peers()
     }

@@ -50,7 +50,7 @@ use super::{
     Hello, Offer,
 };
 use crate::process::start_thread;
-use calling::Shared;
+use calling::CallingShared;
 
 /// The time limits of the network bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Addresses {
 
 /// Bootstrap over TCP.
 pub struct NetworkBootstrap {
-    shared: Arc<Shared>,
+    shared: Arc<CallingShared>,
     address: SocketAddr,
 }
 
@@ -157,7 +157,7 @@ impl NetworkBootstrap {
         getrandom(&mut run[..], GetRandomFlags::empty())
             .map_err(|errno| NetworkError::Random(errno.into()))?;
         let run = u64::from_le_bytes(run);
-        let shared = Arc::new(Shared::new(hello, nodes, meeting, run, Box::new(sink)));
+        let shared = Arc::new(CallingShared::new(hello, nodes, meeting, run, Box::new(sink)));
         // If a thread does not start, dropping this ends those that did.
         let begun = Self { shared, address };
         let listening = Arc::clone(&begun.shared);
@@ -235,7 +235,7 @@ impl Bootstrap for NetworkBootstrap {
 }
 
 /// Sends each `Datagram` inside the channels.
-struct NetworkDatagrams(Arc<Shared>);
+struct NetworkDatagrams(Arc<CallingShared>);
 
 impl DatagramSender for NetworkDatagrams {
     fn send(&self, peer: Peer, datagram: &Datagram) {

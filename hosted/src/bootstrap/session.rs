@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weft_core::ids::Peer;
 
 use super::News;
-use super::audience::Line;
+use super::audience::PeerLine;
 use super::hello::{Hello, Refusal};
 use super::session_message::SessionMessage;
 use crate::clock::Deadline;
@@ -21,7 +21,7 @@ pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The answer to a hello.
 #[derive(Debug, Serialize, Deserialize)]
-enum Answer {
+enum HelloAnswer {
     Welcome(Hello),
     Refused(Refusal),
 }
@@ -54,13 +54,13 @@ pub(super) fn greet(
 ) -> Result<(Peer, Grant), SessionError> {
     socket.authorize_same_user().map_err(|_| SessionError::Refused(Refusal::User))?;
     socket.send(hello, &grant.borrow(), HANDSHAKE_TIMEOUT)?;
-    let (answer, fds) = socket.recv::<Answer>(HANDSHAKE_TIMEOUT)?;
+    let (answer, fds) = socket.recv::<HelloAnswer>(HANDSHAKE_TIMEOUT)?;
     match answer {
-        Answer::Welcome(theirs) => {
+        HelloAnswer::Welcome(theirs) => {
             hello.check(&theirs, nodes).map_err(SessionError::Refused)?;
             Ok((Peer(theirs.rank), Grant(fds)))
         }
-        Answer::Refused(reason) => Err(SessionError::Refused(reason)),
+        HelloAnswer::Refused(reason) => Err(SessionError::Refused(reason)),
     }
 }
 
@@ -76,18 +76,18 @@ pub(super) fn answer(
     let peer = Peer(theirs.rank);
     match hello.check(theirs, nodes).and_then(|()| grant(peer)) {
         Ok(grant) => {
-            let welcome = Answer::Welcome(hello.clone());
+            let welcome = HelloAnswer::Welcome(hello.clone());
             socket.send(&welcome, &grant.borrow(), Duration::ZERO)?;
             Ok(peer)
         }
         Err(reason) => {
-            socket.send(&Answer::Refused(reason.clone()), &[], Duration::ZERO)?;
+            socket.send(&HelloAnswer::Refused(reason.clone()), &[], Duration::ZERO)?;
             Err(SessionError::Refused(reason))
         }
     }
 }
 
-impl Line for Socket {
+impl PeerLine for Socket {
     type Error = PacketError;
 
     /// Never waits: a peer that has left the whole socket buffer unread loses the session.

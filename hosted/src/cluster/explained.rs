@@ -34,7 +34,7 @@ pub struct ExplainedKey {
 }
 
 /// A line of the template.
-enum Line<'a> {
+enum TemplateLine<'a> {
     Blank,
     /// The header of a table, or of an example of one.
     Header(&'a str),
@@ -47,7 +47,7 @@ enum Line<'a> {
     Comment(&'a str),
 }
 
-impl<'a> Line<'a> {
+impl<'a> TemplateLine<'a> {
     fn of(line: &'a str) -> Self {
         let bare = line.strip_prefix("# ").unwrap_or(line);
         let header = bare.strip_prefix("[[").and_then(|it| it.strip_suffix("]]"));
@@ -69,19 +69,19 @@ pub(super) fn all() -> Vec<ExplainedKey> {
     let (template, mut found) = (Cluster::template(), Vec::new());
     let (mut prefix, mut about, mut is_open) = (String::new(), Vec::new(), true);
     for line in template.lines() {
-        match Line::of(line) {
-            Line::Blank => about.clear(),
-            Line::Comment(text) => {
+        match TemplateLine::of(line) {
+            TemplateLine::Blank => about.clear(),
+            TemplateLine::Comment(text) => {
                 if !is_open {
                     about.clear();
                 }
                 about.push(text);
             }
-            Line::Header(path) => {
+            TemplateLine::Header(path) => {
                 prefix = format!("{path}.");
                 found.extend(explained(path, &about, None));
             }
-            Line::Key { leaf, value, is_set } => {
+            TemplateLine::Key { leaf, value, is_set } => {
                 found.extend(explained(&format!("{prefix}{leaf}"), &about, Some((value, is_set))));
                 let inner = PATHS.into_iter().filter_map(|path| {
                     let inner = path.strip_prefix(&format!("{prefix}{leaf}."))?;
@@ -93,7 +93,10 @@ pub(super) fn all() -> Vec<ExplainedKey> {
                 }
             }
         }
-        is_open = matches!(Line::of(line), Line::Comment(_) | Line::Blank | Line::Header(_));
+        is_open = matches!(
+            TemplateLine::of(line),
+            TemplateLine::Comment(_) | TemplateLine::Blank | TemplateLine::Header(_)
+        );
     }
     found
 }

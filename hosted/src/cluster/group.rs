@@ -8,7 +8,7 @@ use weft_core::group::{Costs, Tree};
 
 use super::key;
 use super::limit::{Limit, LimitError};
-use super::section::Section;
+use super::section::FileSection;
 use super::topology::Topology;
 use super::{Cluster, ClusterError, ClusterName};
 
@@ -85,7 +85,7 @@ impl Group {
         all.into_iter().chain(self.named.iter().cloned()).collect()
     }
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let default = Self::default();
         let number = |key, otherwise: usize| {
             let value = section.number(key)?;
@@ -105,7 +105,7 @@ impl Group {
     /// Takes in one of `[[groups]]`.
     pub(super) fn read_named(
         &mut self,
-        section: &Section<'_>,
+        section: &FileSection<'_>,
         nodes: usize,
     ) -> Result<(), ClusterError> {
         let missing = |key| section.missing(key);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::error::ClusterError;
 use super::key;
 use super::limit::{Limit, LimitError};
-use super::section::Section;
+use super::section::FileSection;
 use crate::explain::{Code, Explain};
 use crate::process::{ProgramError, find_program};
 use crate::words::words;
@@ -103,7 +103,7 @@ impl Hooks {
         ["logger", "-t", "weft"].map(str::to_owned).to_vec()
     }
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let mut hooks = Self::default();
         if let Some(timeout_s) = section.number(&key::HOOKS_TIMEOUT_S)? {
             hooks.timeout_s = timeout_s;

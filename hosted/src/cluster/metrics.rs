@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use super::ClusterError;
 use super::key;
 use super::limit::LimitError;
-use super::section::Section;
+use super::section::FileSection;
 
 /// Where metrics are served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let port = section.number(&key::METRICS_PORT)?.unwrap_or_default();
         Ok(Self { port: u16::try_from(port).unwrap_or(u16::MAX) })
     }

@@ -14,7 +14,7 @@ use weft_core::recovery::{Expected, IMAGE_MAX, Program, Rejected, verify};
 use super::hooks::{MissingProgram, check_command};
 use super::key;
 use super::limit::{Limit, LimitError};
-use super::section::Section;
+use super::section::FileSection;
 use super::{ClusterError, Task};
 
 /// A task of a recovery script's image that the cluster does not have.
@@ -73,7 +73,7 @@ impl Recovery {
     /// The most programs that CALL may run.
     pub const CALLS_MAX: u64 = 64;
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let script = section.text(key::RECOVERY_SCRIPT.path)?.map(PathBuf::from);
         let mut recovery = Self { script, ..Self::default() };
         if let Some(answer_ms) = section.number(&key::RECOVERY_ANSWER_MS)? {

@@ -3,7 +3,7 @@
 use super::ClusterError;
 use super::key;
 use super::limit::LimitError;
-use super::section::Section;
+use super::section::FileSection;
 use crate::words::words;
 
 /// How a tensor that fits into no message comes to its receiver.
@@ -53,7 +53,7 @@ impl Rendezvous {
     pub const PART_PLACES: usize = 4;
     const PART_LEN_MAX: usize = 4 << 20;
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let default = Self::default();
         let number = |key, default| {
             let number: Option<u64> = section.number(key)?;

@@ -19,7 +19,7 @@ use super::limit::{Limit, LimitError};
 use super::timing::TimingError;
 
 /// A table of the file, or one that is not there and so sets nothing.
-pub(super) struct Section<'a> {
+pub(super) struct FileSection<'a> {
     text: &'a str,
     origin: &'a Path,
     /// `mailbox.`, or nothing for the top.
@@ -27,7 +27,7 @@ pub(super) struct Section<'a> {
     table: Option<&'a DeTable<'a>>,
 }
 
-impl<'a> Section<'a> {
+impl<'a> FileSection<'a> {
     /// The keys before the first table header, and the tables.
     pub(super) fn top(
         text: &'a str,

@@ -18,7 +18,7 @@ use super::key::{
 };
 use super::program::Program;
 use super::task::Task;
-use super::timing::Row;
+use super::timing::TimingRow;
 use super::{Cluster, DirNet, Hooks, Kind, NamedGroup, Part, Recovery, Restart, Verbs, key};
 
 fn list(texts: &[String]) -> Value {
@@ -269,7 +269,7 @@ fn timing_table(dirnet: &DirNet) -> String {
 "#
     .to_owned();
     let base = dirnet.profile.timing();
-    for Row { key, means, set, base } in dirnet.timing.rows(&base) {
+    for TimingRow { key, means, set, base } in dirnet.timing.rows(&base) {
         let (leaf, limit) = (key::leaf(key.path), key.limit);
         let line = match set {
             Some(value) => format!("{leaf} = {value}"),

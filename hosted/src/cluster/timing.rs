@@ -18,7 +18,7 @@ use super::ClusterError;
 use super::dirnet::Profile;
 use super::key::{self, Key};
 use super::limit::LimitError;
-use super::section::Section;
+use super::section::FileSection;
 use crate::explain::{Code, Explain};
 
 impl Profile {
@@ -86,8 +86,8 @@ impl Overrides {
     }
 
     /// Every value of `[dirnet.timing]`, above those of `base`.
-    pub(super) fn rows(&self, base: &Timing) -> [Row; 11] {
-        let row = |key, means, set, base| Row { key, means, set, base };
+    pub(super) fn rows(&self, base: &Timing) -> [TimingRow; 11] {
+        let row = |key, means, set, base| TimingRow { key, means, set, base };
         let us = |span: Duration| span.0 / 1_000;
         let ms = |span: Duration| span.0 / 1_000_000;
         [
@@ -160,7 +160,7 @@ impl Overrides {
         ]
     }
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let number = |key: &Key| section.number(key);
         Ok(Self {
             send_us: number(&key::TIMING_SEND_US)?,
@@ -180,7 +180,7 @@ impl Overrides {
 
     pub(super) fn check_limits(&self) -> Result<(), LimitError> {
         let mut rows = self.rows(&Timing::HOST).into_iter();
-        rows.try_for_each(|Row { key, set, .. }| match set {
+        rows.try_for_each(|TimingRow { key, set, .. }| match set {
             Some(value) => key.limit.admit(key.path, value),
             None => Ok(()),
         })
@@ -188,7 +188,7 @@ impl Overrides {
 }
 
 /// One value of `[dirnet.timing]`.
-pub(super) struct Row {
+pub(super) struct TimingRow {
     pub(super) key: &'static Key,
     /// What it says, in a sentence.
     pub(super) means: &'static str,

@@ -14,7 +14,7 @@ use weft_driver::Config;
 use super::ClusterError;
 use super::key;
 use super::limit::LimitError;
-use super::section::Section;
+use super::section::FileSection;
 
 /// The RDMA devices of a cluster over verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Verbs {
         }
     }
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, ClusterError> {
+    pub(super) fn read(section: &FileSection<'_>) -> Result<Self, ClusterError> {
         let devices = section.texts(key::VERBS_DEVICES.path)?.unwrap_or_default();
         let mut verbs = Self { devices, ..Self::default() };
         let small = |target: &mut u8, value: Option<u64>| {

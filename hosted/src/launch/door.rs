@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::keeper::Event;
+use super::keeper::KeeperEvent;
 use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::{ProcessError, start_thread};
 use crate::runtime_dir::ClusterDir;
@@ -34,14 +34,14 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A call.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Call {
+enum DoorCall {
     /// End the cluster.
     End,
 }
 
 /// The reply to a caller.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Ended {
+struct DoorReply {
     /// So many nodes ran, and have ended.
     nodes: usize,
 }
@@ -55,7 +55,10 @@ pub(super) struct Door {
 
 impl Door {
     /// Opens it at `path`: the first call becomes an event.
-    pub(super) fn open(path: PathBuf, events: SyncSender<Event>) -> Result<Self, ProcessError> {
+    pub(super) fn open(
+        path: PathBuf,
+        events: SyncSender<KeeperEvent>,
+    ) -> Result<Self, ProcessError> {
         let refused = |error| ProcessError::Spawn(io::Error::other(error));
         let listener = Listener::bind(&path).map_err(refused)?;
         let thread = start_thread("weft-door", move || answer(listener, &events))?;
@@ -80,7 +83,7 @@ impl Drop for Door {
         if let Ok(_) | Err(PacketError::Connect { errno: Errno::CONNREFUSED, .. }) = &called {
             if let Ok(socket) = &called {
                 // A thread that has answered another call meanwhile has closed this connection.
-                let _ = socket.send(&Call::End, &[], Duration::ZERO);
+                let _ = socket.send(&DoorCall::End, &[], Duration::ZERO);
             }
             if let Some(thread) = self.thread.take() {
                 let _ = thread.join();
@@ -90,11 +93,11 @@ impl Drop for Door {
 }
 
 /// Waits for a call, and answers how many nodes have ended.
-fn answer(listener: Listener, events: &SyncSender<Event>) {
+fn answer(listener: Listener, events: &SyncSender<KeeperEvent>) {
     let mut callers = Callers::new(listener, CALLERS_MAX, CALL_TIMEOUT);
     let socket = loop {
         match callers.next(Duration::MAX) {
-            Ok(Some(Caller { socket, first: Call::End, .. })) => break socket,
+            Ok(Some(Caller { socket, first: DoorCall::End, .. })) => break socket,
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(%error, "`weft down` cannot call here");
@@ -105,10 +108,10 @@ fn answer(listener: Listener, events: &SyncSender<Event>) {
     drop(callers);
     let (ended, nodes) = sync_channel(1);
     // A keeper that is gone has ended them before.
-    if events.send(Event::Stop { ended: Some(ended) }).is_ok() {
+    if events.send(KeeperEvent::Stop { ended: Some(ended) }).is_ok() {
         let nodes = nodes.recv().unwrap_or(0);
         // Who called may have given up waiting.
-        let _ = socket.send(&Ended { nodes }, &[], ANSWER_TIMEOUT);
+        let _ = socket.send(&DoorReply { nodes }, &[], ANSWER_TIMEOUT);
     }
 }
 
@@ -125,8 +128,8 @@ pub fn call_off(dir: &ClusterDir, timeout: Duration) -> Result<Option<usize>, Pa
         Err(error) => return Err(error),
     };
     // A launcher that is about to end by itself may have closed the connection.
-    match socket.send(&Call::End, &[], timeout).and_then(|()| socket.recv(timeout)) {
-        Ok((Ended { nodes }, _)) => Ok(Some(nodes)),
+    match socket.send(&DoorCall::End, &[], timeout).and_then(|()| socket.recv(timeout)) {
+        Ok((DoorReply { nodes }, _)) => Ok(Some(nodes)),
         // It was about to end by itself.
         Err(PacketError::Closed) => Ok(Some(0)),
         Err(error) => Err(error),

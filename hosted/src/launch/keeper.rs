@@ -37,7 +37,7 @@ const LOOK_HOME_EVERY: Duration = Duration::from_millis(500);
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Something to act on.
-pub(super) enum Event {
+pub(super) enum KeeperEvent {
     /// A message of a node.
     Said { rank: u16, run: u64, word: ToLauncher },
     /// A node's process has ended.
@@ -48,7 +48,7 @@ pub(super) enum Event {
 
 /// What every node is started with.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(super) struct NodeSetup {
     pub(super) home: ClaimedDir,
     /// How long a node that has died waits for a decision about it.
     pub(super) undecided: Duration,
@@ -58,7 +58,7 @@ pub(super) struct Start {
 }
 
 /// The process of one node.
-struct Node {
+struct NodeProcess {
     spawned: Option<Spawned>,
     /// Counts the processes of this node, so that events of an earlier one are recognized.
     run: u64,
@@ -67,26 +67,26 @@ struct Node {
 }
 
 pub(super) struct Keeper {
-    start: Start,
+    start: NodeSetup,
     decider: Launcher<{ PeerSet::CAPACITY }>,
-    nodes: Vec<Node>,
-    events: SyncSender<Event>,
+    nodes: Vec<NodeProcess>,
+    events: SyncSender<KeeperEvent>,
     notices: SyncSender<Notice>,
 }
 
 impl Keeper {
     /// Starts `count` nodes.
     pub(super) fn start(
-        start: Start,
+        start: NodeSetup,
         count: usize,
-        events: SyncSender<Event>,
+        events: SyncSender<KeeperEvent>,
         notices: SyncSender<Notice>,
     ) -> Result<Self, LaunchError> {
         let undecided = u64::try_from(start.undecided.as_nanos()).unwrap_or(u64::MAX);
         let decider = Launcher::new(time::Duration(undecided));
         let mut keeper = Self { start, decider, nodes: Vec::new(), events, notices };
         for rank in (0..).take(count) {
-            keeper.nodes.push(Node { spawned: None, run: 0, finished: false });
+            keeper.nodes.push(NodeProcess { spawned: None, run: 0, finished: false });
             if let Err(error) = keeper.start_node(rank) {
                 keeper.end_nodes();
                 return Err(LaunchError::Process(error));
@@ -96,13 +96,13 @@ impl Keeper {
     }
 
     /// Runs the nodes until the cluster must end, and returns once they have ended.
-    pub(super) fn run(mut self, events: &Receiver<Event>) {
+    pub(super) fn run(mut self, events: &Receiver<KeeperEvent>) {
         let asked = loop {
             match events.recv_timeout(self.patience()) {
-                Ok(Event::Said { rank, run, word }) => self.handle_word(rank, run, word),
-                Ok(Event::Ended { rank, run }) => self.handle_ended(rank, run),
+                Ok(KeeperEvent::Said { rank, run, word }) => self.handle_word(rank, run, word),
+                Ok(KeeperEvent::Ended { rank, run }) => self.handle_ended(rank, run),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Event::Stop { ended }) => break ended,
+                Ok(KeeperEvent::Stop { ended }) => break ended,
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
             if let Err(error) = self.start.home.check_kept() {
@@ -268,14 +268,14 @@ impl Keeper {
         let run = node.run + 1;
         let listening = start_thread("weft-keeper", move || {
             while let Some(word) = hear(&ours) {
-                if events.send(Event::Said { rank, run, word }).is_err() {
+                if events.send(KeeperEvent::Said { rank, run, word }).is_err() {
                     return;
                 }
             }
             // The socket closes a moment before the process has ended.
             while !matches!(process.wait_dead(Duration::MAX), Ok(Liveness::Dead)) {}
             // The keeper is gone only after all nodes have ended.
-            let _ = events.send(Event::Ended { rank, run });
+            let _ = events.send(KeeperEvent::Ended { rank, run });
         });
         if let Err(error) = listening {
             // No thread would notice its end.
@@ -288,7 +288,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn node(&mut self, rank: u16) -> Option<&mut Node> {
+    fn node(&mut self, rank: u16) -> Option<&mut NodeProcess> {
         self.nodes.get_mut(usize::from(rank))
     }
 

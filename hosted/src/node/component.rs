@@ -57,7 +57,7 @@ use super::deliveries::DeliveryLine;
 use super::fabric::NodeFabric;
 use super::faults::{CutFabric, FaultPlan};
 use super::link::{CONTROL_MAX, FromComponent, Outgoing, REQUESTS_MAX, TaskChange, ToComponent};
-use super::membership::{Heard, Membership};
+use super::membership::{Greetings, LaneArrivals};
 use super::own_puts::OwnPuts;
 use super::places::Places;
 use super::puts::Puts;
@@ -68,7 +68,7 @@ use crate::cluster::Cluster;
 use crate::packet::Socket;
 use crate::process::start_thread;
 use crate::shm::{Bell, Grant, OwnMemory, TwoSlots, Waiter};
-use dirnet::{DirNet, Entry};
+use dirnet::{ComponentDirNet, NetEntry};
 use finish::Finish;
 use forgeries::Forgeries;
 use group_clients::GroupClients;
@@ -114,8 +114,8 @@ pub(crate) struct Component {
     cluster: Cluster,
     identity: Identity,
     /// What it needs to enter the DIR net, until it has entered.
-    entry: Option<Entry>,
-    dirnet: Option<DirNet>,
+    entry: Option<NetEntry>,
+    dirnet: Option<ComponentDirNet>,
     /// The boots of each peer that are admitted and removed.
     boots: Boots<PEERS>,
     socket: Socket,
@@ -125,7 +125,7 @@ pub(crate) struct Component {
     plan: Plan,
     endpoint: Box<NodeEndpoint>,
     waiter: Option<Waiter>,
-    membership: Membership,
+    membership: Greetings,
     keys: KeyBook,
     /// The incarnations that are admitted as soon as their end of the pair arrives; over verbs
     /// only.
@@ -196,7 +196,7 @@ impl Component {
         });
         let state = state.transpose()?;
         let signing = signing::adopt(&cluster, plan.layout(), &mut fds)?;
-        let entry = Entry::adopt(&mut fds)?;
+        let entry = NetEntry::adopt(&mut fds)?;
         let grant = Grant(fds);
         let own = OwnMemory::map(plan.layout(), &grant)?;
         let bell = || Bell::open(grant.bell().as_fd());
@@ -235,7 +235,7 @@ impl Component {
             plan,
             endpoint,
             waiter: Some(waiter),
-            membership: Membership::new(cluster.nodes, incarnation, identity.finished),
+            membership: Greetings::new(cluster.nodes, incarnation, identity.finished),
             keys: KeyBook::new(cluster.nodes),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
@@ -362,7 +362,7 @@ impl Component {
     /// Handles what arrived over the lanes, and returns the frames of the DIR net among it.
     fn note_heard(
         &mut self,
-        heard: Heard,
+        heard: LaneArrivals,
         progress: &mut bool,
     ) -> Result<Vec<(Peer, Vec<u8>)>, NodeError> {
         self.note_keys(heard.keys);

@@ -31,7 +31,7 @@ use super::control::{
     Payload, Refused, TakenMessage, WindowStatus,
 };
 use super::link::Ticket;
-use super::places::{Places, Receiver};
+use super::places::{Places, ReceivingClient};
 use super::puts::Answer;
 use crate::signing::PublicKey;
 
@@ -58,8 +58,8 @@ pub(super) struct DeliverJob {
 }
 
 impl DeliverJob {
-    const fn receiver(&self) -> Receiver {
-        Receiver { client: self.ticket.client, process: self.process }
+    const fn receiver(&self) -> ReceivingClient {
+        ReceivingClient { client: self.ticket.client, process: self.process }
     }
 }
 
@@ -98,7 +98,7 @@ impl DeliveryLine {
             Refused::OutOfRange { rank, nodes }
         } else if !job.after.is_empty() && job.after.len() != self.places.len() {
             positions_of(job.after.len())
-        } else if let (Some(origin), Some(Receiver { process, .. })) = (job.origin, holder) {
+        } else if let (Some(origin), Some(ReceivingClient { process, .. })) = (job.origin, holder) {
             Refused::OtherReceiver { origin, process }
         } else if self.waiting.len() >= LINE_MAX {
             Refused::Busy

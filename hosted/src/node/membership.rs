@@ -30,7 +30,7 @@ const HEARD_MAX: usize = 256;
 
 /// What arrived over the lanes.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct LaneArrivals {
     /// The peers that have now joined, with their incarnations, and whether their programs have
     /// finished.
     pub(super) joined: Vec<(Peer, Incarnation, bool)>,
@@ -55,7 +55,7 @@ struct Greeting {
 
 /// The greetings with all peers.
 #[derive(Debug)]
-pub(super) struct Membership {
+pub(super) struct Greetings {
     mine: Incarnation,
     /// Whether this component stands in for a program that has finished.
     finished: bool,
@@ -65,7 +65,7 @@ pub(super) struct Membership {
     is_due: bool,
 }
 
-impl Membership {
+impl Greetings {
     pub(super) fn new(nodes: usize, mine: Incarnation, finished: bool) -> Self {
         Self { mine, finished, nodes, greetings: vec![Greeting::default(); nodes], is_due: false }
     }
@@ -145,11 +145,11 @@ impl Membership {
 
     /// Receives lane messages, up to a bound; nothing where none has arrived, as in nearly every
     /// pass.
-    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Option<Heard> {
+    pub(super) fn listen(&mut self, endpoint: &mut NodeEndpoint) -> Option<LaneArrivals> {
         let mut heard = None;
         for _ in 0..HEARD_MAX {
             let Some(message) = endpoint.take_lane() else { break };
-            let heard = heard.get_or_insert_with(Heard::default);
+            let heard = heard.get_or_insert_with(LaneArrivals::default);
             let peer = message.sender;
             if message.kind == FRAME_KIND {
                 heard.frames.push((peer, message.payload.to_vec()));

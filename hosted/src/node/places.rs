@@ -16,7 +16,7 @@ use weft_core::ids::Peer;
 
 /// A client that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Receiver {
+pub(super) struct ReceivingClient {
     pub(super) client: u64,
     /// Its process, reported to clients that find the place taken.
     pub(super) process: u32,
@@ -24,20 +24,20 @@ pub(super) struct Receiver {
 
 /// The state of receiving one origin's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct OriginState {
     /// The last message that a client has processed.
     after: u64,
-    holder: Option<Receiver>,
+    holder: Option<ReceivingClient>,
 }
 
 /// One place for each origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Places(Vec<Place>);
+pub(super) struct Places(Vec<OriginState>);
 
 impl Places {
     /// All free, from the first message on.
     pub(super) fn new(origins: usize) -> Self {
-        Self(vec![Place::default(); origins])
+        Self(vec![OriginState::default(); origins])
     }
 
     /// The number of origins.
@@ -56,13 +56,13 @@ impl Places {
     }
 
     /// The client that holds `origin`, unless that is `client` itself.
-    pub(super) fn other_holder(&self, origin: Peer, client: u64) -> Option<Receiver> {
+    pub(super) fn other_holder(&self, origin: Peer, client: u64) -> Option<ReceivingClient> {
         let place = self.0.get(origin.index())?;
         place.holder.filter(|holder| holder.client != client)
     }
 
     /// Gives `origin` to `receiver`; no other client may hold it.
-    pub(super) fn hold(&mut self, origin: Peer, receiver: Receiver) {
+    pub(super) fn hold(&mut self, origin: Peer, receiver: ReceivingClient) {
         debug_assert!(self.other_holder(origin, receiver.client).is_none(), "held by another");
         if let Some(place) = self.0.get_mut(origin.index()) {
             place.holder = Some(receiver);
@@ -105,8 +105,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    const A: Receiver = Receiver { client: 1, process: 100 };
-    const B: Receiver = Receiver { client: 2, process: 200 };
+    const A: ReceivingClient = ReceivingClient { client: 1, process: 100 };
+    const B: ReceivingClient = ReceivingClient { client: 2, process: 200 };
 
     /// Three origins; A holds 0 and 2.
     fn held() -> Places {

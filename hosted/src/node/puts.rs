@@ -139,8 +139,8 @@ impl Puts {
             }
             while let Some(job) = line.front_mut() {
                 match advance(job, endpoint, to, now_ns) {
-                    Progress::Waiting => break,
-                    Progress::Ended => {
+                    PutProgress::Waiting => break,
+                    PutProgress::Ended => {
                         let ended = line.pop_front();
                         if let Some(job) = ended.as_ref().filter(|it| it.outcome.stopped.is_none())
                         {
@@ -204,7 +204,7 @@ impl Puts {
     }
 }
 
-enum Progress {
+enum PutProgress {
     Waiting,
     Ended,
 }
@@ -240,15 +240,15 @@ fn give_up_waiting(line: &mut VecDeque<PutJob>, now_ns: u64) -> Vec<Answer> {
 }
 
 /// Stages and flushes what it can of the put at the head of a line.
-fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64) -> Progress {
+fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64) -> PutProgress {
     if job.under_way || now_ns < job.retry_at_ns {
-        return Progress::Waiting;
+        return PutProgress::Waiting;
     }
     // Whatever its deadline, a put is tried once, and goes on while nothing obstructs it.
     if job.obstacle.is_some() && now_ns >= job.deadline_ns {
         job.outcome.stopped = job.obstacle;
         discard(endpoint, to);
-        return Progress::Ended;
+        return PutProgress::Ended;
     }
     let staged = endpoint.outbox(to).map_or(0, |outbox| outbox.staged() as usize);
     for message in job.messages.iter().skip(job.outcome.put + staged) {
@@ -260,13 +260,13 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
                     break;
                 }
                 job.outcome.stopped = Some(Stopped::TooLong { limit: usize::from(limit) });
-                return Progress::Ended;
+                return PutProgress::Ended;
             }
             Err(_) => break,
         }
     }
     if endpoint.outbox(to).is_ok_and(|outbox| outbox.staged() == 0) {
-        return Progress::Ended;
+        return PutProgress::Ended;
     }
     match endpoint.flush(to) {
         Ok(()) => job.under_way = true,
@@ -274,7 +274,7 @@ fn advance(job: &mut PutJob, endpoint: &mut NodeEndpoint, to: Peer, now_ns: u64)
         // The own send queue is full.
         Err(_) => job.pause(now_ns, Stopped::Full),
     }
-    Progress::Waiting
+    PutProgress::Waiting
 }
 
 fn discard(endpoint: &mut NodeEndpoint, to: Peer) {

@@ -67,7 +67,7 @@ pub(super) enum ScriptFrame {
 
 /// What is saved: the script that the cluster began with, for another one has other successors.
 #[derive(Debug, Serialize, Deserialize)]
-struct Saved {
+struct SavedScript {
     base: u64,
     images: Vec<Payload>,
 }
@@ -188,7 +188,7 @@ impl Scripts {
 
     fn save(&self) {
         let images = self.images.iter().cloned().map(Payload).collect();
-        let saved = serde_json::to_vec(&Saved { base: self.base, images });
+        let saved = serde_json::to_vec(&SavedScript { base: self.base, images });
         let done = saved.map_err(io::Error::from).and_then(|it| sealed::save(&self.path, &it));
         if let Err(error) = done {
             // The others hold it.
@@ -205,7 +205,7 @@ fn head(digest: u64, at: u32, len: u32) -> [u8; HEAD_LEN] {
     head
 }
 
-fn load(path: &std::path::Path) -> io::Result<Option<Saved>> {
+fn load(path: &std::path::Path) -> io::Result<Option<SavedScript>> {
     let json = sealed::load(path)?;
     Ok(json.map(|json| serde_json::from_slice(&json)).transpose()?)
 }

@@ -40,18 +40,18 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use weft_core::dirnet::{Starts, Supervision};
 use weft_core::ids::{Incarnation, PeerSet, Rank};
 
-use broadcasts::Broadcasts;
+use broadcasts::BroadcastState;
 use calls::Calls;
 use clients::Clients;
-use component::Component;
+use component::StartedComponent;
 use deadlines::Deadlines;
-use event::{Event, Events};
+use event::{SupervisorEvent, SupervisorQueues};
 use hooks::HookRuns;
 pub(crate) use isolation::IsolationNote;
 pub use program::ProgramRun;
 use reach::Reach;
 use tensors::{Places, TensorStore};
-use watch::Watch;
+use watch::WatchFeed;
 
 use super::NodeError;
 use super::chronicle::Chronicle;
@@ -115,8 +115,8 @@ struct Supervisor {
     memory: Arc<NodeMemory>,
     bootstrap: Box<dyn Bootstrap>,
     incarnations: Incarnations,
-    events: Events,
-    component: Option<Component>,
+    events: SupervisorQueues,
+    component: Option<StartedComponent>,
     /// What is decided about peers, and about this node's boots.
     supervision: Supervision<{ PeerSet::CAPACITY }>,
     reach: Reach,
@@ -137,7 +137,7 @@ struct Supervisor {
     /// The key that the components sign broadcasts with, where they are signed.
     signing: Option<SecretKey>,
     /// The broadcast state that outlives components.
-    broadcasts: Broadcasts,
+    broadcasts: BroadcastState,
     /// The number of the present component in that boot; one that ends before it has taken part in
     /// the DIR net does not count.
     generation: u32,
@@ -154,7 +154,7 @@ struct Supervisor {
     database_file: PathBuf,
     chronicle: Chronicle,
     evidence: Evidence,
-    watch: Watch,
+    watch: WatchFeed,
     hooks: Option<HookRuns>,
     calls: Calls,
     /// Whether all nodes read the same clock.
@@ -176,7 +176,7 @@ struct Supervisor {
 
 /// Whether the node goes on.
 #[derive(PartialEq, Eq)]
-enum Flow {
+enum SupervisorFlow {
     On,
     End,
 }
@@ -195,7 +195,7 @@ impl Supervisor {
         rank: u16,
         meeting: Option<Meeting>,
         reset: Box<dyn ResetNode>,
-        events: Events,
+        events: SupervisorQueues,
     ) -> Result<Self, NodeError> {
         let dir = home.dir();
         let path = dir.incarnation_file(usize::from(rank));
@@ -214,8 +214,8 @@ impl Supervisor {
         running.recovery.image = scripts.in_force().cloned();
         let tasks = guarded::tasks(&running, dir, rank, &events)?;
         let sink = events.clone();
-        let sink = move |event| sink.bring(Event::Bootstrap(event));
-        let me = meet::Member { cluster, home, rank, layout: plan.layout() };
+        let sink = move |event| sink.bring(SupervisorEvent::Bootstrap(event));
+        let me = meet::MeetContext { cluster, home, rank, layout: plan.layout() };
         let is_on_one_host = meeting.is_none();
         let bootstrap = me.begin(&memory, meeting, sink)?;
         let datagrams = bootstrap.datagrams();
@@ -245,7 +245,7 @@ impl Supervisor {
             memory_since: None,
             memory_name: draw_name()?,
             signing,
-            broadcasts: Broadcasts::new(cluster.nodes),
+            broadcasts: BroadcastState::new(cluster.nodes),
             generation: 0,
             im_alive: None,
             datagrams,
@@ -258,7 +258,7 @@ impl Supervisor {
             database_file: dir.database_file(usize::from(rank)),
             chronicle: Chronicle::default(),
             evidence: Evidence::default(),
-            watch: Watch::new()?,
+            watch: WatchFeed::new()?,
             hooks: HookRuns::new(&cluster.hooks, rank)?,
             calls: Calls::new(),
             is_on_one_host,

@@ -31,15 +31,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use guard::Guard;
+use guard::TaskGuard;
 pub(super) use guard::not_started;
 pub use guard::{VARIABLE_CLUSTER, VARIABLE_CONTROL, VARIABLE_NODE, VARIABLE_TASK};
 use guests::Guests;
 pub(super) use left::Declared;
 pub(super) use note::Note;
-use note::Standing;
+use note::TaskStanding;
 use notices::Notices;
-use owed::Owed;
+use owed::OwedErrors;
 use record::{Due, Record};
 use traces::Traces;
 
@@ -61,17 +61,17 @@ const TASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Identifies one process of one task: the task's index, and the number of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct TaskRun {
     index: usize,
     number: u64,
 }
 
 /// Reports that a process has ended.
-pub(super) type Sink = Arc<dyn Fn(Run) + Send + Sync>;
+pub(super) type Sink = Arc<dyn Fn(TaskRun) + Send + Sync>;
 
 /// What a task finds in its environment.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct TaskEnvironment {
     pub(super) cluster: String,
     pub(super) rank: u16,
     /// The node's control socket.
@@ -88,16 +88,16 @@ pub(super) struct Notes {
 }
 
 /// One task: its definition, what is known of it, and its process.
-struct Guarded {
+struct TaskEntry {
     task: Task,
     record: Record,
-    guard: Option<Guard>,
+    guard: Option<TaskGuard>,
     notices: Notices,
     /// Processes started so far.
     runs: u64,
 }
 
-impl Guarded {
+impl TaskEntry {
     fn note(&self, change: TaskStep) -> TaskNote {
         TaskNote { task: self.task.name.to_string(), change }
     }
@@ -105,10 +105,10 @@ impl Guarded {
 
 /// The tasks of one node.
 pub(super) struct Tasks {
-    surroundings: Surroundings,
-    guarded: Vec<Guarded>,
+    surroundings: TaskEnvironment,
+    guarded: Vec<TaskEntry>,
     guests: Guests,
-    owed: Owed,
+    owed: OwedErrors,
     sink: Sink,
     traces: Traces,
     /// Why none may be started: a process that an earlier boot has left does not end.
@@ -133,7 +133,7 @@ impl Tasks {
     /// recovery script says about each.
     pub(super) fn new(
         cluster: &Cluster,
-        surroundings: Surroundings,
+        surroundings: TaskEnvironment,
         notes: Notes,
         declared: impl Fn(u8) -> Option<Declared>,
         sink: Sink,
@@ -154,14 +154,14 @@ impl Tasks {
                 None => record.ask(),
             }
             let notices = Notices::default();
-            Guarded { task: task.clone(), record, guard: None, notices, runs: 0 }
+            TaskEntry { task: task.clone(), record, guard: None, notices, runs: 0 }
         };
-        let guarded: Vec<Guarded> = own.map(waiting).collect();
+        let guarded: Vec<TaskEntry> = own.map(waiting).collect();
         let is_known = !was_held && guarded.iter().all(|guarded| !guarded.record.is_asked());
         Ok(Self {
             guarded,
             guests: Guests::default(),
-            owed: Owed::default(),
+            owed: OwedErrors::default(),
             surroundings,
             sink,
             traces,
@@ -193,7 +193,7 @@ impl Tasks {
     pub(super) fn handle_past(&mut self, past: &[(u8, u16, u16)], now_ns: u64) {
         self.learn_until_ns = None;
         for (guarded, (status, errors, answered)) in self.guarded.iter_mut().zip(past) {
-            guarded.record.learn(Standing::of_status(*status), *errors, *answered);
+            guarded.record.learn(TaskStanding::of_status(*status), *errors, *answered);
         }
         self.start_waiting(now_ns);
     }
@@ -218,7 +218,7 @@ impl Tasks {
         }
         // What is not known yet is not noted as if it were.
         let known = self.guarded.iter().filter(|guarded| !guarded.record.is_asked());
-        let past = |it: &Guarded| (it.task.name.to_string(), it.record.past());
+        let past = |it: &TaskEntry| (it.task.name.to_string(), it.record.past());
         let held = self.guarded.iter().any(|guarded| guarded.record.is_held());
         let note = Note { held, tasks: known.map(past).collect() };
         if let Err(error) = note.save(&self.note_path) {
@@ -228,9 +228,9 @@ impl Tasks {
 
     /// Kills all of them with all that they have started, and waits for the end of each.
     pub(super) fn end_all(&mut self) {
-        let guards: Vec<Guard> =
+        let guards: Vec<TaskGuard> =
             self.guarded.iter_mut().filter_map(|guarded| guarded.guard.take()).collect();
-        guards.iter().for_each(Guard::ask_to_end);
+        guards.iter().for_each(TaskGuard::ask_to_end);
         let had_any = self.guarded.iter().any(|guarded| guarded.runs > 0);
         guards.into_iter().for_each(|guard| drop(guard.end()));
         self.guests.await_endings();
@@ -240,7 +240,7 @@ impl Tasks {
     }
 
     /// Handles the end of the process of `run`.
-    pub(super) fn handle_ended(&mut self, run: Run, now_ns: u64) {
+    pub(super) fn handle_ended(&mut self, run: TaskRun, now_ns: u64) {
         let Some(guarded) = self.guarded.get_mut(run.index) else { return };
         if guarded.runs != run.number {
             return;
@@ -343,7 +343,7 @@ impl Tasks {
     /// Another recovery script is in force; `declared` is what it says about each task.
     pub(super) fn redeclare(&mut self, declared: impl Fn(u8) -> Option<Declared>, now_ns: u64) {
         for index in 0..self.guarded.len() {
-            let Guarded { task, record, .. } = &mut self.guarded[index];
+            let TaskEntry { task, record, .. } = &mut self.guarded[index];
             let declared = u8::try_from(index).ok().and_then(&declared);
             let due = record.redeclare(declared, task.beat_ms, now_ns);
             self.act(index, due, now_ns);
@@ -420,7 +420,7 @@ impl Tasks {
 
     /// The tasks that were isolated since the last call, other than by order, and why.
     pub(super) fn take_isolated(&mut self, now_ns: u64) -> Vec<(TaskName, Option<TaskFault>)> {
-        let isolated = self.guarded.iter_mut().filter_map(|Guarded { task, record, .. }| {
+        let isolated = self.guarded.iter_mut().filter_map(|TaskEntry { task, record, .. }| {
             let is_isolated = record.take_verdict();
             let last = record.last_errors(now_ns).pop().map(|error| error.fault);
             is_isolated.then(|| (task.name.clone(), last))
@@ -507,10 +507,10 @@ impl Tasks {
 
     /// Every task, for people.
     pub(super) fn status(&self, now_ns: u64) -> Vec<TaskStatus> {
-        let status = |guarded: &Guarded| TaskStatus {
+        let status = |guarded: &TaskEntry| TaskStatus {
             name: guarded.task.name.to_string(),
             state: guarded.record.state(),
-            pid: guarded.guard.as_ref().map(Guard::pid),
+            pid: guarded.guard.as_ref().map(TaskGuard::pid),
             restarts: guarded.record.restarts(),
             errors: guarded.record.errors(),
             unrecorded: guarded.record.unrecorded(),
@@ -556,9 +556,9 @@ impl Tasks {
 
     fn start(&mut self, index: usize, now_ns: u64) {
         let guarded = &mut self.guarded[index];
-        let run = Run { index, number: guarded.runs + 1 };
+        let run = TaskRun { index, number: guarded.runs + 1 };
         let environment = (&self.surroundings, self.traces.mark());
-        match Guard::start(&guarded.task, environment, run, &self.sink) {
+        match TaskGuard::start(&guarded.task, environment, run, &self.sink) {
             Ok(guard) => {
                 tracing::info!(task = %guarded.task.name, "task started");
                 let step = match run.number {

@@ -18,28 +18,28 @@ use crate::clock::Deadline;
 
 /// One process group: the number of its leader, and when that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     pub(super) leader: i32,
     pub(super) start: u64,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group of this leader, if it is there.
     pub(super) fn of(leader: Pid) -> Option<Self> {
         let leader = leader.as_raw_nonzero().get();
-        Some(Self { leader, start: Seen::look(leader)?.start })
+        Some(Self { leader, start: ProcStat::look(leader)?.start })
     }
 }
 
 /// An entry of an environment.
 #[derive(Clone, Debug)]
-struct Entry {
+struct EnvironmentEntry {
     name: &'static str,
     /// None for whatever value.
     value: Option<OsString>,
 }
 
-impl Entry {
+impl EnvironmentEntry {
     fn is(&self, bytes: &[u8]) -> bool {
         let rest = bytes.strip_prefix(self.name.as_bytes());
         let value = rest.and_then(|rest| rest.strip_prefix(b"="));
@@ -51,31 +51,31 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Descendants {
     /// Its environment has all of them.
-    entries: Vec<Entry>,
-    groups: Vec<Group>,
+    entries: Vec<EnvironmentEntry>,
+    groups: Vec<ProcessGroup>,
 }
 
 impl Descendants {
     /// Those that have this entry in their environment.
     pub(super) fn with(name: &'static str, value: impl AsRef<OsStr>) -> Self {
         let value = Some(value.as_ref().to_owned());
-        Self { entries: vec![Entry { name, value }], groups: Vec::new() }
+        Self { entries: vec![EnvironmentEntry { name, value }], groups: Vec::new() }
     }
 
     /// Only those of them that have this entry, too.
     pub(super) fn and(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
-        self.entries.push(Entry { name, value: Some(value.as_ref().to_owned()) });
+        self.entries.push(EnvironmentEntry { name, value: Some(value.as_ref().to_owned()) });
         self
     }
 
     /// Only those of them that have this variable, too, with whatever value.
     pub(super) fn and_any(mut self, name: &'static str) -> Self {
-        self.entries.push(Entry { name, value: None });
+        self.entries.push(EnvironmentEntry { name, value: None });
         self
     }
 
     /// Those in these groups as well.
-    pub(super) fn or_in(mut self, groups: &[Group]) -> Self {
+    pub(super) fn or_in(mut self, groups: &[ProcessGroup]) -> Self {
         self.groups.extend(groups);
         self
     }
@@ -107,10 +107,10 @@ impl Descendants {
         let own = getpid().as_raw_nonzero().get();
         let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
         let numbers = entries.filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
-        let seen: Vec<(i32, Seen, bool)> = numbers
-            .filter_map(|pid| Some((pid, Seen::look(pid)?, self.is_shown_by_environment(pid))))
+        let seen: Vec<(i32, ProcStat, bool)> = numbers
+            .filter_map(|pid| Some((pid, ProcStat::look(pid)?, self.is_shown_by_environment(pid))))
             .collect();
-        let is_ours = |group: &Group| {
+        let is_ours = |group: &ProcessGroup| {
             seen.iter().any(|(pid, it, is_shown)| {
                 let is_leader = *pid == group.leader && it.start == group.start;
                 it.group == group.leader && (*is_shown || is_leader)
@@ -125,28 +125,29 @@ impl Descendants {
             .filter_map(|(pid, before, _)| {
                 let process = Pidfd::open(Pid::from_raw(pid)?).ok()?;
                 // Looked at again, now that no reuse of the number can come in between.
-                (Seen::look(pid)? == before).then_some((pid, process))
+                (ProcStat::look(pid)? == before).then_some((pid, process))
             })
             .collect()
     }
 
     fn is_shown_by_environment(&self, pid: i32) -> bool {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let has = |entry: &Entry| environment.split(|byte| *byte == 0).any(|it| entry.is(it));
+        let has =
+            |entry: &EnvironmentEntry| environment.split(|byte| *byte == 0).any(|it| entry.is(it));
         self.entries.iter().all(has)
     }
 }
 
 /// A process as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct ProcStat {
     is_dead: bool,
     group: i32,
     /// In ticks since the host was started.
     start: u64,
 }
 
-impl Seen {
+impl ProcStat {
     fn look(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name, in parentheses, may hold anything.

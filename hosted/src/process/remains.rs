@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::descendants::{Descendants, Group};
+use super::descendants::{Descendants, ProcessGroup};
 use super::{Pid, ProcessError, StillRuns};
 use crate::sealed;
 
@@ -29,7 +29,7 @@ const MARK_LEN: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remains {
     mark: String,
-    groups: Vec<Group>,
+    groups: Vec<ProcessGroup>,
 }
 
 impl Remains {
@@ -71,7 +71,7 @@ impl Remains {
     /// Notes the groups of these leaders, children that were not reaped yet, instead of those
     /// before.
     pub fn note_groups(&mut self, leaders: impl Iterator<Item = Pid>) {
-        self.groups = leaders.filter_map(Group::of).collect();
+        self.groups = leaders.filter_map(ProcessGroup::of).collect();
     }
 
     /// What is in the file at `path`; none if there is no such file.
@@ -91,7 +91,7 @@ impl Remains {
     /// It cannot be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let mut text = format!("{}\n", self.mark);
-        for Group { leader, start } in &self.groups {
+        for ProcessGroup { leader, start } in &self.groups {
             let _ = writeln!(text, "{leader} {start}");
         }
         sealed::save(path, text.as_bytes())
@@ -108,7 +108,7 @@ impl Remains {
             Ok(None) => Self::end_of_node(control, patience),
             Ok(Some(remains)) => remains.end(patience),
             Err(error) => {
-                tracing::error!(%error, "tasks that were left are found by their environment instead");
+                tracing::error!(%error, "tasks that are left are found by their environment");
                 Self::end_of_node(control, patience)
             }
         }
@@ -146,7 +146,7 @@ impl Remains {
         let is_mark = mark.len() == 2 * MARK_LEN && mark.bytes().all(|it| it.is_ascii_hexdigit());
         let group = |line: &str| {
             let (leader, start) = line.split_once(' ')?;
-            Some(Group { leader: leader.parse().ok()?, start: start.parse().ok()? })
+            Some(ProcessGroup { leader: leader.parse().ok()?, start: start.parse().ok()? })
         };
         let groups = lines.map(group).collect::<Option<_>>()?;
         is_mark.then(|| Self { mark: mark.to_owned(), groups })

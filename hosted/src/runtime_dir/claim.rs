@@ -15,7 +15,7 @@ use std::path::Path;
 use super::cluster_dir::ClusterDir;
 use super::error::RuntimeDirError;
 use super::failed;
-use super::gate::Gate;
+use super::gate::LockGate;
 use super::lock::Lock;
 use crate::cluster::Cluster;
 use crate::regular_file;
@@ -101,7 +101,7 @@ impl ClaimedDir {
             return Ok(());
         }
         let runtime_dir = self.dir.path().parent().unwrap_or(Path::new("/"));
-        let gate = Gate::enter(runtime_dir)?;
+        let gate = LockGate::enter(runtime_dir)?;
         // Another cluster's, if a user removed ours by hand: not ours to remove.
         if !self.lock.is_of(&self.dir) || !self.lock.is_last() {
             return Ok(());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::RuntimeDirError;
-use super::gate::Gate;
+use super::gate::LockGate;
 use super::lock::{self, Lock};
 use super::{Liveness, failed};
 use crate::cluster::ClusterName;
@@ -149,7 +149,7 @@ impl ClusterDir {
     }
 
     /// Whether the cluster lives; nothing if there is no such cluster.
-    pub(super) fn liveness(&self, _gate: &Gate) -> Result<Option<Liveness>, RuntimeDirError> {
+    pub(super) fn liveness(&self, _gate: &LockGate) -> Result<Option<Liveness>, RuntimeDirError> {
         let held = Lock::is_held(self)?;
         Ok(held.map(|held| if held { Liveness::Alive } else { Liveness::Dead }))
     }
@@ -167,7 +167,7 @@ impl ClusterDir {
     }
 
     /// Ends what tasks have left running, and removes all that a cluster made, except the lock.
-    pub(super) fn clear(&self, _gate: &Gate) -> Result<(), RuntimeDirError> {
+    pub(super) fn clear(&self, _gate: &LockGate) -> Result<(), RuntimeDirError> {
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let entry = entry.map_err(failed("list", &self.path))?;
             let name = entry.file_name();
@@ -187,7 +187,7 @@ impl ClusterDir {
     }
 
     /// Removes all that a cluster made, and the directory if nothing else is in it.
-    pub(super) fn remove(&self, gate: &Gate) -> Result<(), RuntimeDirError> {
+    pub(super) fn remove(&self, gate: &LockGate) -> Result<(), RuntimeDirError> {
         self.clear(gate)?;
         remove_file(&self.lock_file())?;
         fs::remove_dir(&self.path).map_err(failed("remove", &self.path))

@@ -19,11 +19,11 @@ use crate::clock::Deadline;
 
 /// The right to look at and change locks, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct LockGate {
     dir: File,
 }
 
-impl Gate {
+impl LockGate {
     /// Waits until the gate is free.
     pub(super) fn enter(dir: &Path) -> Result<Self, RuntimeDirError> {
         let open = File::open(dir).map_err(failed("open", dir))?;
@@ -43,7 +43,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for LockGate {
     fn drop(&mut self) {
         // Closing would do, but for a child that another thread forks in this moment: it holds
         // the same lock until it becomes another program.

@@ -37,7 +37,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A peer as this endpoint reaches it.
 #[derive(Debug)]
-struct Link {
+struct PeerLink {
     memory: RemoteMemory,
     /// The process that posts for the peer; none when it runs in this process.
     process: Option<Pidfd>,
@@ -46,7 +46,7 @@ struct Link {
 
 /// Which incarnations of a peer were admitted and fenced, whatever its link.
 #[derive(Clone, Copy, Debug, Default)]
-struct Record {
+struct AdmissionRecord {
     admitted: Incarnation,
     fenced: Incarnation,
 }
@@ -58,23 +58,23 @@ pub struct ShmFabric {
     incarnation: Incarnation,
     layout: Layout,
     own: OwnMemory,
-    links: Vec<Option<Link>>,
-    records: Vec<Record>,
+    links: Vec<Option<PeerLink>>,
+    records: Vec<AdmissionRecord>,
     done: VecDeque<Completion>,
     /// Whether peers may sleep, so that work which says so rings their bell.
     peers_sleep: bool,
     watch_at: Instant,
     /// Where a test stops a writer: behind its look at the gate, before its copy.
     #[cfg(test)]
-    pub(super) stall: Stall,
+    pub(super) stall: WriteStall,
 }
 
 /// What a test does there with each write.
 #[cfg(test)]
-pub(super) struct Stall(pub(super) Box<dyn Fn(&Op<'_>) + Send>);
+pub(super) struct WriteStall(pub(super) Box<dyn Fn(&Op<'_>) + Send>);
 
 #[cfg(test)]
-impl std::fmt::Debug for Stall {
+impl std::fmt::Debug for WriteStall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Stall")
     }
@@ -94,7 +94,7 @@ impl ShmFabric {
             own.set_gate(peer, Incarnation(0));
         }
         let links = (0..layout.peers()).map(|_| None).collect();
-        let records = vec![Record::default(); usize::from(layout.peers())];
+        let records = vec![AdmissionRecord::default(); usize::from(layout.peers())];
         let done = VecDeque::with_capacity(DEPTH + records.len());
         let peers_sleep = wait.needs_bell();
         let watch_at = Instant(0);
@@ -109,7 +109,7 @@ impl ShmFabric {
             peers_sleep,
             watch_at,
             #[cfg(test)]
-            stall: Stall(Box::new(|_| ())),
+            stall: WriteStall(Box::new(|_| ())),
         }
     }
 
@@ -118,7 +118,7 @@ impl ShmFabric {
     pub fn connect(&mut self, peer: Peer, memory: RemoteMemory, process: Option<Pidfd>) {
         self.forget_end(peer);
         if let Some(link) = self.links.get_mut(peer.index()) {
-            *link = Some(Link { memory, process, open: false });
+            *link = Some(PeerLink { memory, process, open: false });
         }
     }
 
@@ -242,7 +242,7 @@ impl ShmFabric {
     }
 
     #[inline]
-    fn link(&self, peer: Peer) -> Option<&Link> {
+    fn link(&self, peer: Peer) -> Option<&PeerLink> {
         self.links[peer.index()].as_ref()
     }
 

@@ -92,14 +92,14 @@ impl FanPlan {
 
 /// What a reader sends first, with its count to be mapped read-only, and its pidfd.
 #[derive(Debug, Serialize, Deserialize)]
-struct Asked {
+struct JoinRequest {
     version: u32,
     name: String,
 }
 
 /// What the writer answers: with the ring to be mapped read-only, both events, and its pidfd.
 #[derive(Debug, Serialize, Deserialize)]
-enum Answer {
+enum JoinAnswer {
     Joined { plan: FanPlan, next: u64 },
     OtherVersion { version: u32 },
     NameInUse,
@@ -108,13 +108,13 @@ enum Answer {
 
 /// What a reader sends last.
 #[derive(Debug, Serialize, Deserialize)]
-struct Left;
+struct ReaderLeft;
 
 /// What the other side waits for: a counter in the kernel that is readable unless it is zero.
 #[derive(Debug)]
-struct Notice(OwnedFd);
+struct EventCounter(OwnedFd);
 
-impl Notice {
+impl EventCounter {
     fn new() -> Result<Self, SegmentError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         eventfd(0, flags).map(Self).map_err(SegmentError::os("eventfd"))
@@ -133,7 +133,7 @@ impl Notice {
     }
 }
 
-impl AsFd for Notice {
+impl AsFd for EventCounter {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }

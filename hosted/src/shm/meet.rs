@@ -56,7 +56,7 @@ pub enum MeetError {
 
 /// What each end sends first, with the descriptors of its memory and of its process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Greeting {
+struct MeetGreeting {
     layout: u64,
     peer: u16,
 }
@@ -86,9 +86,9 @@ pub fn meet<const SLOTS: usize, const PEERS: usize>(
     let grant = memory.grant(layout, other)?;
     let mut fds = grant.borrow();
     fds.push(process.as_fd());
-    let greeting = |peer: Peer| Greeting { layout: layout.digest(), peer: peer.0 };
+    let greeting = |peer: Peer| MeetGreeting { layout: layout.digest(), peer: peer.0 };
     socket.send(&greeting(me), &fds, deadline.remaining())?;
-    let (heard, mut fds) = socket.recv::<Greeting>(deadline.remaining())?;
+    let (heard, mut fds) = socket.recv::<MeetGreeting>(deadline.remaining())?;
     let process = fds.pop().filter(|_| heard == greeting(other));
     let Some(process) = process else { return Err(MeetError::OtherPlan { peer: heard.peer }) };
     let own = OwnMemory::map(layout, &memory.grant_owner()?)?;

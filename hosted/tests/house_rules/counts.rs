@@ -37,11 +37,11 @@ fn counts(tree: &Tree) -> Vec<Count> {
         // restarts of removed nodes, tensors in parts, waits for room, posts that end at once, a
         // member whole under the simulator, admissions explored, writes apart); the house itself
         // shrinks.
-        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(212_100.0)),
-        row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(37.0)),
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(212_400.0)),
+        row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(5.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.3)),
         row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),
-        row("fields that hold an incarnation or a standing", held(&sources), Limit::AtMost(81.0)),
+        row("fields that hold an incarnation or a standing", held(&sources), Limit::AtMost(78.0)),
         row("types that name a term", terms(&sources), Limit::AtMost(1.0)),
         row("examples in Rust", examples(&sources), Limit::AtLeast(14.0)),
     ]

@@ -7,7 +7,7 @@ use weft_core::ids::Rank;
 
 use super::report::{Accuracy, Trouble};
 use super::simulated::NODES;
-use weft_sim::dirnet::{Lab, Setting, Strike};
+use weft_sim::dirnet::{Lab, NetStrike, Setting};
 use weft_sim::draws::{Draws, Purpose};
 
 const MS: u64 = 1_000_000;
@@ -49,7 +49,7 @@ pub(super) fn ours(trouble: Trouble, heartbeats: u64) -> Accuracy {
         for _ in 0..RUN_PERIODS / STALL_EVERY {
             let stalled = stall(trouble, period, &mut draws).map(|span| {
                 let node = draws.below(u64::from(NODES)) as u16;
-                lab.strike(Strike::Stall(node, span / MS));
+                lab.strike(NetStrike::Stall(node, span / MS));
                 Rank(node)
             });
             lab.run_for(STALL_EVERY * period);

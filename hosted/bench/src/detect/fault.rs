@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum DetectFault {
     /// The component's process ends, which its supervisor sees.
     Kill,
     /// The component makes no progress any more.
@@ -61,7 +61,7 @@ impl Decision {
     }
 }
 
-impl Fault {
+impl DetectFault {
     /// Every kind, with its name in reports and on command lines, in the order of the variants.
     pub const ALL: [(Self, &str); 13] = [
         (Self::Kill, "kill"),
@@ -109,7 +109,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DetectFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(Self::ALL[*self as usize].1)
     }
@@ -117,10 +117,10 @@ impl fmt::Display for Fault {
 
 /// A fault that is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such fault; there are: {}", Fault::ALL.map(|(_, name)| name).join(", "))]
+#[error("no such fault; there are: {}", DetectFault::ALL.map(|(_, name)| name).join(", "))]
 pub struct UnknownFault;
 
-impl FromStr for Fault {
+impl FromStr for DetectFault {
     type Err = UnknownFault;
 
     fn from_str(text: &str) -> Result<Self, UnknownFault> {

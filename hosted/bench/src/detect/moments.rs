@@ -1,7 +1,7 @@
 //! When what followed from a fault, and the percentiles of many.
 
-use super::fault::{Fault, Target};
-use super::report::{Detection, Ground, Span};
+use super::fault::{DetectFault, Target};
+use super::report::{DetectionRow, FaultGround, Percentiles};
 use weft::cluster::Profile;
 
 /// One fault: when what followed, in nanoseconds after it; nothing for what did not.
@@ -21,17 +21,17 @@ pub(super) struct Moments {
 
 /// All faults of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Series {
-    pub(super) ground: Ground,
+pub(super) struct FaultSeries {
+    pub(super) ground: FaultGround,
     pub(super) profile: Profile,
-    pub(super) fault: Fault,
+    pub(super) fault: DetectFault,
     pub(super) target: Target,
 }
 
-impl Series {
-    pub(super) fn sum_up(self, all: &[Moments]) -> Detection {
-        let span = |pick: fn(&Moments) -> Option<u64>| Span::of(all.iter().filter_map(pick));
-        Detection {
+impl FaultSeries {
+    pub(super) fn sum_up(self, all: &[Moments]) -> DetectionRow {
+        let span = |pick: fn(&Moments) -> Option<u64>| Percentiles::of(all.iter().filter_map(pick));
+        DetectionRow {
             ground: self.ground,
             profile: self.profile.as_str(),
             fault: self.fault,

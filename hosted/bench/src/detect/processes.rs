@@ -15,11 +15,11 @@ use std::time::Duration;
 use weft_core::dirnet::{News, Verdict};
 use weft_core::ids::Rank;
 
-use super::Plan;
-use super::fault::{Decision, Fault, Target};
-use super::moments::{Moments, Series};
-use super::report::{Detection, Ground, Rest};
-use super::strike::Strike;
+use super::DetectPlan;
+use super::fault::{Decision, DetectFault, Target};
+use super::moments::{FaultSeries, Moments};
+use super::report::{DetectionRow, FaultGround, Rest};
+use super::strike::DetectStrike;
 use crate::error::BenchError;
 use weft::clock::{Deadline, now_ns};
 use weft::cluster::{Cluster, ClusterName, DirNet, Profile, Restart};
@@ -37,9 +37,9 @@ const AT_REST: Duration = Duration::from_secs(5);
 /// Strikes as `plan` says under `profile`, if processes keep that on this host.
 pub(super) fn detect(
     profile: Profile,
-    plan: &Plan,
+    plan: &DetectPlan,
     on_part: &mut impl FnMut(),
-) -> Result<(Rest, Vec<Detection>), BenchError> {
+) -> Result<(Rest, Vec<DetectionRow>), BenchError> {
     let name = format!("bench-{}-{profile}", std::process::id());
     let name = name.parse::<ClusterName>().unwrap_or_default();
     // As many restarts as there are faults: what is measured is not patience with a bad program.
@@ -55,9 +55,9 @@ pub(super) fn detect(
 
 fn measure(
     launched: &mut Launched,
-    plan: &Plan,
+    plan: &DetectPlan,
     on_part: &mut impl FnMut(),
-) -> Result<(Rest, Vec<Detection>), BenchError> {
+) -> Result<(Rest, Vec<DetectionRow>), BenchError> {
     let rest = watch_rest(launched)?;
     on_part();
     let mut detections = Vec::new();
@@ -93,19 +93,19 @@ fn watch_rest(launched: &mut Launched) -> Result<Rest, BenchError> {
 
 fn strike_all(
     launched: &Launched,
-    fault: Fault,
+    fault: DetectFault,
     target: Target,
     rounds: u32,
-) -> Result<Detection, BenchError> {
+) -> Result<DetectionRow, BenchError> {
     let mut all = Vec::new();
     for _ in 0..rounds {
         let manager = await_well(launched, PATIENCE)?;
         let other = (manager + 1) % u16::try_from(NODES).unwrap_or(1);
         let victim = if target == Target::Manager { manager } else { other };
-        all.push(strike(&Strike { launched, fault, target, manager, victim })?);
+        all.push(strike(&DetectStrike { launched, fault, target, manager, victim })?);
     }
     let profile = launched.cluster().dirnet.profile;
-    Ok(Series { ground: Ground::Shm, profile, fault, target }.sum_up(&all))
+    Ok(FaultSeries { ground: FaultGround::Shm, profile, fault, target }.sum_up(&all))
 }
 
 /// Waits until all agree on a manager, and no node is suspected or removed.
@@ -131,8 +131,8 @@ pub(crate) fn await_well(launched: &Launched, patience: Duration) -> Result<u16,
 }
 
 /// Strikes once, and reads in the chronicles what followed.
-fn strike(strike: &Strike<'_>) -> Result<Moments, BenchError> {
-    let Strike { launched, fault, target, victim, .. } = *strike;
+fn strike(strike: &DetectStrike<'_>) -> Result<Moments, BenchError> {
+    let DetectStrike { launched, fault, target, victim, .. } = *strike;
     let timing = launched.cluster().dirnet.timing();
     let began = now_ns();
     if strike.prepare()? {
@@ -147,8 +147,8 @@ fn strike(strike: &Strike<'_>) -> Result<Moments, BenchError> {
     let is_done = || {
         moments = moments_of(&chronicles(launched, began), began, fault, target, victim);
         let is_due = match fault {
-            Fault::Partition => now_ns() >= heal_at_ns,
-            Fault::KillUnderCut | Fault::NodeUnderCut => moments.admission.is_some(),
+            DetectFault::Partition => now_ns() >= heal_at_ns,
+            DetectFault::KillUnderCut | DetectFault::NodeUnderCut => moments.admission.is_some(),
             _ => moments.verdict.is_some(),
         };
         if is_due && !is_mended {
@@ -232,7 +232,13 @@ fn decision(entry: &Entry, victim: u16) -> Option<Decision> {
     }
 }
 
-fn moments_of(entries: &[Entry], began: u64, fault: Fault, target: Target, victim: u16) -> Moments {
+fn moments_of(
+    entries: &[Entry],
+    began: u64,
+    fault: DetectFault,
+    target: Target,
+    victim: u16,
+) -> Moments {
     let expects = fault.expects(target);
     let mut moments = Moments::default();
     for entry in entries.iter().filter(|entry| entry.at_ns >= began) {
@@ -253,7 +259,7 @@ fn moments_of(entries: &[Entry], began: u64, fault: Fault, target: Target, victi
             moments.takeover = moments.takeover.or(after);
         }
         // A component that cannot be started again has ended first, which is decided first.
-        let is_first_step = fault == Fault::FailedStarts && decision == Decision::Component;
+        let is_first_step = fault == DetectFault::FailedStarts && decision == Decision::Component;
         let counts = (decision.removes() && !is_first_step) || decision == expects;
         if counts && moments.verdict.is_none() {
             moments.verdict = after;
@@ -296,10 +302,10 @@ mod tests {
             verdict(50, 1, 2, "admitted"),
             verdict(60, 1, 0, "admitted"),
         ];
-        let moments = moments_of(&entries, 10, Fault::Node, Target::Manager, 0);
+        let moments = moments_of(&entries, 10, DetectFault::Node, Target::Manager, 0);
         let times = [moments.suspicion, moments.takeover, moments.verdict, moments.admission];
         assert_eq!(times, [Some(10), Some(20), Some(30), Some(50)]);
         assert!(moments.is_right);
-        assert!(!moments_of(&entries, 10, Fault::Hang, Target::Manager, 0).is_right);
+        assert!(!moments_of(&entries, 10, DetectFault::Hang, Target::Manager, 0).is_right);
     }
 }

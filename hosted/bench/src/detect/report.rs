@@ -4,20 +4,20 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::fault::{Fault, Target};
-use crate::verdict::Verdict;
+use super::fault::{DetectFault, Target};
+use crate::verdict::AimVerdict;
 
 /// Where a fault was struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ground {
+pub enum FaultGround {
     /// The machines in virtual time.
     Simulated,
     /// Processes over shared memory.
     Shm,
 }
 
-impl fmt::Display for Ground {
+impl fmt::Display for FaultGround {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Simulated => "simulated",
@@ -28,7 +28,7 @@ impl fmt::Display for Ground {
 
 /// Percentiles of a time, in microseconds after the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Span {
+pub struct Percentiles {
     /// Half of them took no longer.
     pub p50_us: u64,
     /// 99 of 100 took no longer.
@@ -37,7 +37,7 @@ pub struct Span {
     pub max_us: u64,
 }
 
-impl Span {
+impl Percentiles {
     /// Of times in nanoseconds; none of none.
     pub(super) fn of(all_ns: impl Iterator<Item = u64>) -> Option<Self> {
         let mut all: Vec<u64> = all_ns.map(|ns| ns.div_ceil(1_000)).collect();
@@ -52,26 +52,26 @@ impl Span {
 
 /// Faults of one kind, at one target, under one profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Detection {
+pub struct DetectionRow {
     /// Where.
-    pub ground: Ground,
+    pub ground: FaultGround,
     /// The timing profile.
     pub profile: &'static str,
     /// What was struck.
-    pub fault: Fault,
+    pub fault: DetectFault,
     /// Whom it struck.
     pub target: Target,
     /// How often.
     pub runs: usize,
     /// Until the first sign; `None` if there was none.
-    pub suspicion: Option<Span>,
+    pub suspicion: Option<Percentiles>,
     /// Until the first verdict; of a fault that must remove no node, until the decision about it.
-    pub verdict: Option<Span>,
+    pub verdict: Option<Percentiles>,
     /// Until another manager reigned; none where none had to.
-    pub takeover: Option<Span>,
+    pub takeover: Option<Percentiles>,
     /// Until the next incarnation was a member; of a fault that must remove no node, until all
     /// nodes agreed again.
-    pub admission: Option<Span>,
+    pub admission: Option<Percentiles>,
     /// How many led to a verdict.
     pub judged: usize,
     /// How many came back.
@@ -111,7 +111,7 @@ impl fmt::Display for Rest {
 
 /// What is sent, of one profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Traffic {
+pub struct DetectTraffic {
     /// The timing profile.
     pub profile: &'static str,
     /// Nodes of the cluster.
@@ -194,25 +194,25 @@ impl Accuracy {
 
 /// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Report {
+pub struct DetectReport {
     /// By ground, profile, fault and target.
-    pub detections: Vec<Detection>,
+    pub detections: Vec<DetectionRow>,
     /// By profile, of real processes.
     pub rest: Vec<Rest>,
     /// By profile.
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<DetectTraffic>,
     /// By trouble and detector.
     pub accuracy: Vec<Accuracy>,
     /// Whether the detector of another crate was there: the feature `rivals` of this build.
     pub with_rivals: bool,
     /// What became of the goals.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 /// Milliseconds: the median and the 99th percentile.
-struct Cell(Option<Span>);
+struct MillisCell(Option<Percentiles>);
 
-impl fmt::Display for Cell {
+impl fmt::Display for MillisCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = |us: u64| us as f64 / 1e3;
         f.pad(&match self.0 {
@@ -222,7 +222,7 @@ impl fmt::Display for Cell {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DetectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -237,10 +237,10 @@ impl fmt::Display for Report {
                 row.profile,
                 row.fault,
                 row.target,
-                Cell(row.suspicion),
-                Cell(row.verdict),
-                Cell(row.takeover),
-                Cell(row.admission),
+                MillisCell(row.suspicion),
+                MillisCell(row.verdict),
+                MillisCell(row.takeover),
+                MillisCell(row.admission),
                 row.right,
                 row.runs,
             )?;
@@ -274,9 +274,12 @@ mod tests {
 
     #[test]
     fn percentiles_are_times_that_were_measured() {
-        let span = Span::of((1..=200).rev().map(|us| us * 1_000));
-        assert_eq!(span, Some(Span { p50_us: 100, p99_us: 198, max_us: 200 }));
-        assert_eq!(Span::of([1].into_iter()), Some(Span { p50_us: 1, p99_us: 1, max_us: 1 }));
-        assert_eq!(Span::of(std::iter::empty()), None);
+        let span = Percentiles::of((1..=200).rev().map(|us| us * 1_000));
+        assert_eq!(span, Some(Percentiles { p50_us: 100, p99_us: 198, max_us: 200 }));
+        assert_eq!(
+            Percentiles::of([1].into_iter()),
+            Some(Percentiles { p50_us: 1, p99_us: 1, max_us: 1 })
+        );
+        assert_eq!(Percentiles::of(std::iter::empty()), None);
     }
 }

@@ -21,12 +21,12 @@ use weft_sim::draws::{Draws, Purpose};
 
 /// A member, in one of its identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Member {
+struct SwimMember {
     node: u16,
     incarnation: u32,
 }
 
-impl Identity for Member {
+impl Identity for SwimMember {
     type Addr = u16;
 
     fn renew(&self) -> Option<Self> {
@@ -42,25 +42,28 @@ impl Identity for Member {
     }
 }
 
-type Machine = Foca<Member, PostcardCodec, ChaCha8Rng, NoCustomBroadcast>;
+type Machine = Foca<SwimMember, PostcardCodec, ChaCha8Rng, NoCustomBroadcast>;
+type SwimRuntime = AccumulatingRuntime<SwimMember>;
+type SwimRuntime = AccumulatingRuntime<SwimMember>;
+type SwimRuntime = AccumulatingRuntime<SwimMember>;
 
-enum Flight {
+enum SwimFlight {
     Data { to: u16, bytes: Vec<u8> },
-    Timer { node: u16, timer: Timer<Member> },
+    Timer { node: u16, timer: Timer<SwimMember> },
 }
 
-struct Cluster {
+struct SwimCluster {
     now: u64,
     nodes: Vec<Machine>,
     stalls: Vec<u64>,
-    flights: BTreeMap<(u64, u64), Flight>,
+    flights: BTreeMap<(u64, u64), SwimFlight>,
     posted: u64,
     draws: Draws,
     losses_max: u32,
     lost_in_a_row: BTreeMap<(u16, u16), u32>,
     probes: u64,
     /// Identities that were declared down.
-    ever: HashSet<Member>,
+    ever: HashSet<SwimMember>,
     stalled: Option<u16>,
     wrong: u64,
 }
@@ -74,7 +77,7 @@ pub(super) fn foca(trouble: Trouble, heartbeats: u64) -> Accuracy {
             break;
         }
         let mut draws = Draws::new(seed, Purpose::Faults);
-        let mut cluster = Cluster::settled(trouble, seed, 4 * period);
+        let mut cluster = SwimCluster::settled(trouble, seed, 4 * period);
         let (before, began) = (cluster.probes, cluster.now);
         (cluster.wrong, cluster.ever) = (0, HashSet::new());
         for _ in 0..RUN_PERIODS / STALL_EVERY {
@@ -92,12 +95,17 @@ pub(super) fn foca(trouble: Trouble, heartbeats: u64) -> Accuracy {
     Accuracy::new("foca", trouble, probes, node_ns, wrong)
 }
 
-impl Cluster {
+impl SwimCluster {
     /// Members that know each other, after a while.
     fn settled(trouble: Trouble, seed: u64, for_ns: u64) -> Self {
         let machine = |node| {
             let generator = ChaCha8Rng::seed_from_u64(seed << 8 | u64::from(node));
-            Foca::new(Member { node, incarnation: 0 }, Config::simple(), generator, PostcardCodec)
+            Foca::new(
+                SwimMember { node, incarnation: 0 },
+                Config::simple(),
+                generator,
+                PostcardCodec,
+            )
         };
         let few = trouble == Trouble::FewLosses;
         let mut cluster = Self {
@@ -114,8 +122,9 @@ impl Cluster {
             stalled: None,
             wrong: 0,
         };
-        let all: Vec<_> =
-            (0..NODES).map(|node| foca::Member::alive(Member { node, incarnation: 0 })).collect();
+        let all: Vec<_> = (0..NODES)
+            .map(|node| foca::Member::alive(SwimMember { node, incarnation: 0 }))
+            .collect();
         for node in 0..NODES {
             cluster.act(node, |machine, runtime| {
                 machine.apply_many(all.iter().cloned(), false, runtime)
@@ -137,17 +146,17 @@ impl Cluster {
         self.now = at;
     }
 
-    fn land(&mut self, flight: Flight) {
-        let (Flight::Data { to: node, .. } | Flight::Timer { node, .. }) = flight;
+    fn land(&mut self, flight: SwimFlight) {
+        let (SwimFlight::Data { to: node, .. } | SwimFlight::Timer { node, .. }) = flight;
         let stalls = self.stalls[usize::from(node)];
         if stalls > self.now {
             return self.post_at(stalls, flight);
         }
         match flight {
-            Flight::Data { bytes, .. } => {
+            SwimFlight::Data { bytes, .. } => {
                 self.act(node, |machine, runtime| machine.handle_data(&bytes, runtime));
             }
-            Flight::Timer { timer, .. } => {
+            SwimFlight::Timer { timer, .. } => {
                 let probes = matches!(timer, Timer::ProbeRandomMember(_));
                 self.probes += u64::from(probes);
                 self.act(node, |machine, runtime| machine.handle_timer(timer, runtime));
@@ -159,16 +168,16 @@ impl Cluster {
     fn act(
         &mut self,
         node: u16,
-        act: impl FnOnce(&mut Machine, &mut AccumulatingRuntime<Member>) -> Result<(), foca::Error>,
+        act: impl FnOnce(&mut Machine, &mut SwimRuntime) -> Result<(), foca::Error>,
     ) {
-        let mut runtime = AccumulatingRuntime::new();
+        let mut runtime = SwimRuntime::new();
         // What it refuses, such as words for an identity it has given up, changes nothing.
         let _ = act(&mut self.nodes[usize::from(node)], &mut runtime);
         while let Some((to, bytes)) = runtime.to_send() {
             self.send(node, to.node, bytes.to_vec());
         }
         while let Some((after, timer)) = runtime.to_schedule() {
-            self.post_at(self.now + nanos(after), Flight::Timer { node, timer });
+            self.post_at(self.now + nanos(after), SwimFlight::Timer { node, timer });
         }
         while let Some(notification) = runtime.to_notify() {
             if let OwnedNotification::MemberDown(member) = notification
@@ -190,10 +199,10 @@ impl Cluster {
         }
         self.lost_in_a_row.remove(&(from, to));
         let at = self.now + 1 + self.draws.below(DELAY_MAX);
-        self.post_at(at, Flight::Data { to, bytes });
+        self.post_at(at, SwimFlight::Data { to, bytes });
     }
 
-    fn post_at(&mut self, at: u64, flight: Flight) {
+    fn post_at(&mut self, at: u64, flight: SwimFlight) {
         self.posted += 1;
         self.flights.insert((at, self.posted), flight);
     }

@@ -3,11 +3,11 @@
 use weft_core::dirnet::{Message, News, Output, Rule, Timing, Verdict};
 use weft_core::ids::Rank;
 
-use super::fault::{Decision, Fault, Target};
-use super::moments::{Moments, Series};
-use super::report::{Detection, Ground, Traffic};
+use super::fault::{Decision, DetectFault, Target};
+use super::moments::{FaultSeries, Moments};
+use super::report::{DetectTraffic, DetectionRow, FaultGround};
 use weft::cluster::Profile;
-use weft_sim::dirnet::{Event, Lab, Setting, Strike};
+use weft_sim::dirnet::{Event, Lab, NetStrike, Setting};
 use weft_sim::draws::{Draws, Purpose};
 
 pub(super) const NODES: u16 = 4;
@@ -18,10 +18,10 @@ const MS: u64 = 1_000_000;
 /// Faults of one kind, at any time within a period.
 pub(super) fn detect(
     profile: Profile,
-    fault: Fault,
+    fault: DetectFault,
     target: Target,
     runs: u32,
-) -> Option<Detection> {
+) -> Option<DetectionRow> {
     let timing = profile.timing();
     let all: Vec<_> = (0..u64::from(runs))
         .map(|seed| {
@@ -29,7 +29,7 @@ pub(super) fn detect(
             Some(strike(&mut lab, &timing, fault, victim).0)
         })
         .collect::<Option<_>>()?;
-    Some(Series { ground: Ground::Simulated, profile, fault, target }.sum_up(&all))
+    Some(FaultSeries { ground: FaultGround::Simulated, profile, fault, target }.sum_up(&all))
 }
 
 /// A cluster somewhere in its period, and the node that will be struck.
@@ -50,19 +50,19 @@ fn settled(timing: &Timing, target: Target, seed: u64) -> Option<(Lab, Rank)> {
 
 /// Strikes once and watches until the node is a member again; and counts frames up to the order to
 /// reset the node, if there is one.
-fn strike(lab: &mut Lab, timing: &Timing, fault: Fault, victim: Rank) -> (Moments, u64) {
+fn strike(lab: &mut Lab, timing: &Timing, fault: DetectFault, victim: Rank) -> (Moments, u64) {
     let (began, node) = (lab.now().0, victim.0);
     let verdict_ns = timing.receive.0 + timing.window.0;
     match fault {
-        Fault::Kill => lab.strike(Strike::End(node)),
-        Fault::Hang => lab.strike(Strike::Hang(node)),
-        Fault::Silence => lab.strike(Strike::StopTimers(node)),
-        Fault::Node => lab.strike(Strike::Crash(node)),
-        Fault::Partition => {
+        DetectFault::Kill => lab.strike(NetStrike::End(node)),
+        DetectFault::Hang => lab.strike(NetStrike::Hang(node)),
+        DetectFault::Silence => lab.strike(NetStrike::StopTimers(node)),
+        DetectFault::Node => lab.strike(NetStrike::Crash(node)),
+        DetectFault::Partition => {
             for other in (0..NODES).filter(|other| *other != node) {
                 let ms = (2 * verdict_ns).div_ceil(MS);
-                lab.strike(Strike::Cut(node, other, ms));
-                lab.strike(Strike::Cut(other, node, ms));
+                lab.strike(NetStrike::Cut(node, other, ms));
+                lab.strike(NetStrike::Cut(other, node, ms));
             }
         }
         // Struck at processes alone.
@@ -94,7 +94,7 @@ fn frames_of((_, from, output): &Event) -> u64 {
     }
 }
 
-fn note(moments: &mut Moments, event: &Event, began: u64, victim: Rank, fault: Fault) {
+fn note(moments: &mut Moments, event: &Event, began: u64, victim: Rank, fault: DetectFault) {
     let (at, by, output) = event;
     let after = Some(at - began);
     match output {
@@ -130,7 +130,7 @@ fn note(moments: &mut Moments, event: &Event, began: u64, victim: Rank, fault: F
 }
 
 /// What heartbeats and verdicts cost.
-pub(super) fn traffic(profile: Profile, runs: u32) -> Traffic {
+pub(super) fn traffic(profile: Profile, runs: u32) -> DetectTraffic {
     let timing = profile.timing();
     let mut quiet: Option<f64> = None;
     let mut frames_max = 0;
@@ -141,7 +141,7 @@ pub(super) fn traffic(profile: Profile, runs: u32) -> Traffic {
         let frames = (lab.heartbeats() - before) as f64 / QUIET_PERIODS as f64;
         quiet = Some(quiet.map_or(frames, |most| most.max(frames)));
         lab.take_events();
-        frames_max = frames_max.max(strike(&mut lab, &timing, Fault::Node, victim).1);
+        frames_max = frames_max.max(strike(&mut lab, &timing, DetectFault::Node, victim).1);
     }
-    Traffic { profile: profile.as_str(), nodes: NODES, frames_per_period: quiet, frames_max }
+    DetectTraffic { profile: profile.as_str(), nodes: NODES, frames_per_period: quiet, frames_max }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::fault::{Fault, Target};
+use super::fault::{DetectFault, Target};
 use super::processes::PATIENCE;
 use crate::error::BenchError;
 use weft::client::{self, Client, ClientError};
@@ -12,18 +12,19 @@ use weft::node::control::{self, NodeOrder};
 use weft::process::{Pid, Pidfd, Signal};
 
 /// A fault, and the nodes that it concerns.
-pub(super) struct Strike<'a> {
+pub(super) struct DetectStrike<'a> {
     pub(super) launched: &'a Launched,
-    pub(super) fault: Fault,
+    pub(super) fault: DetectFault,
     pub(super) target: Target,
     pub(super) manager: u16,
     pub(super) victim: u16,
 }
 
-impl Strike<'_> {
+impl DetectStrike<'_> {
     /// Cuts the link under which the node will be struck; whether there is one.
     pub(super) fn prepare(&self) -> Result<bool, BenchError> {
-        let is_under_cut = matches!(self.fault, Fault::KillUnderCut | Fault::NodeUnderCut);
+        let is_under_cut =
+            matches!(self.fault, DetectFault::KillUnderCut | DetectFault::NodeUnderCut);
         if is_under_cut {
             self.cut_both_ways(vec![self.manager])?;
         }
@@ -34,29 +35,29 @@ impl Strike<'_> {
     pub(super) fn strike(&self) -> Result<(), BenchError> {
         let mut client = self.connect(self.victim)?;
         match self.fault {
-            Fault::Kill | Fault::KillUnderCut => client.kill()?,
-            Fault::Hang => client.inject(control::Fault::Hang)?,
-            Fault::Silence => client.inject(control::Fault::Silence)?,
-            Fault::Node | Fault::NodeUnderCut => client.kill_node()?,
-            Fault::Partition => self.cut_both_ways(self.others().collect())?,
-            Fault::CutPair => self.cut_both_ways(self.pair())?,
-            Fault::CutPairOneWay => self.cut(self.victim, self.pair())?,
-            Fault::Deaf => {
+            DetectFault::Kill | DetectFault::KillUnderCut => client.kill()?,
+            DetectFault::Hang => client.inject(control::Fault::Hang)?,
+            DetectFault::Silence => client.inject(control::Fault::Silence)?,
+            DetectFault::Node | DetectFault::NodeUnderCut => client.kill_node()?,
+            DetectFault::Partition => self.cut_both_ways(self.others().collect())?,
+            DetectFault::CutPair => self.cut_both_ways(self.pair())?,
+            DetectFault::CutPairOneWay => self.cut(self.victim, self.pair())?,
+            DetectFault::Deaf => {
                 self.others().try_for_each(|other| self.cut(other, vec![self.victim]))?;
             }
-            Fault::HungSupervisor => {
+            DetectFault::HungSupervisor => {
                 let supervisor = Pid::from_raw(client.status()?.supervisor_pid);
                 let supervisor = supervisor.map(Pidfd::open).transpose()?;
                 supervisor.map(|it| it.signal(Signal::STOP)).transpose()?;
             }
-            Fault::FailedStarts => {
+            DetectFault::FailedStarts => {
                 // No process can open a directory as the file that the note was.
                 let [note, aside] = self.note();
                 fs::rename(&note, aside).map_err(BenchError::Note)?;
                 fs::create_dir(note).map_err(BenchError::Note)?;
                 client.kill()?;
             }
-            Fault::Isolation => {
+            DetectFault::Isolation => {
                 self.connect(self.manager)?.order_node(self.victim, NodeOrder::Isolate)?;
             }
         }
@@ -67,19 +68,23 @@ impl Strike<'_> {
     pub(super) const fn lasts(&self) -> bool {
         !matches!(
             self.fault,
-            Fault::Kill | Fault::Hang | Fault::Silence | Fault::Node | Fault::HungSupervisor
+            DetectFault::Kill
+                | DetectFault::Hang
+                | DetectFault::Silence
+                | DetectFault::Node
+                | DetectFault::HungSupervisor
         )
     }
 
     /// Ends a fault that lasts.
     pub(super) fn mend(&self) -> Result<(), BenchError> {
         match self.fault {
-            Fault::FailedStarts => {
+            DetectFault::FailedStarts => {
                 let [note, aside] = self.note();
                 fs::remove_dir(&note).map_err(BenchError::Note)?;
                 fs::rename(aside, note).map_err(BenchError::Note)
             }
-            Fault::Isolation => {
+            DetectFault::Isolation => {
                 Ok(self.connect(self.manager)?.order_node(self.victim, NodeOrder::Release)?)
             }
             _ => {

@@ -14,7 +14,7 @@ use crate::crew::{INCARNATION, meet, take_seat};
 use crate::error::BenchError;
 use crate::figure::Samples;
 use crate::parcel::mark;
-use crate::seat::Seat;
+use crate::seat::BenchSeat;
 use weft::clock::now_ns;
 use weft::node::NodeGroups;
 use weft::process::Pidfd;
@@ -48,7 +48,7 @@ impl Manner {
 
 /// A member of the benchmark.
 pub(super) struct GroupMember {
-    seat: Seat,
+    seat: BenchSeat,
     block_len: usize,
     /// The longest message that travels with its entry.
     eager: usize,

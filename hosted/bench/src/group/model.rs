@@ -14,10 +14,10 @@ use std::fmt;
 use serde::Serialize;
 use weft_core::group::{Costs, Tree};
 
-use super::{GroupCell, Setting, turn};
+use super::{GroupCell, GroupSetting, turn};
 use crate::error::BenchError;
-use crate::host::{self, STALL_WATCH_NS, Stall};
-use crate::report::Host;
+use crate::host::{self, CpuStall, STALL_WATCH_NS};
+use crate::report::MeasuredHost;
 use weft::cluster::Topology;
 
 /// Length of the messages.
@@ -59,7 +59,7 @@ pub struct ModelReport {
     /// How the blocks of long messages travel on one host.
     pub blocks: Topology,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
 }
 
 /// Measures with up to `members` members, in so many rounds.
@@ -74,11 +74,11 @@ pub fn run(
 ) -> Result<ModelReport, BenchError> {
     let most = members.max(3);
     let (mut two, mut all) = (GroupCell::of(BYTES), GroupCell::of(BYTES));
-    let mut stall = Stall::default();
+    let mut stall = CpuStall::default();
     for _ in 0..rounds {
         for (members, cell) in [(2, &mut two), (most, &mut all)] {
             let topology = Topology::Serial;
-            let setting = Setting { members, topology, are_processes };
+            let setting = GroupSetting { members, topology, are_processes };
             turn(&setting, std::slice::from_mut(cell))?;
         }
         stall.watch(STALL_WATCH_NS);
@@ -95,7 +95,7 @@ pub fn run(
 }
 
 impl ModelReport {
-    fn new(gap_ns: f64, delay_ns: f64, host: Host) -> Self {
+    fn new(gap_ns: f64, delay_ns: f64, host: MeasuredHost) -> Self {
         let longest = f64::from(Costs::MAX);
         let latency = (delay_ns / gap_ns).round().clamp(1.0, longest) as u8;
         let rows = MEMBERS.map(|members| ModelRow::new(members, latency, gap_ns)).to_vec();
@@ -162,7 +162,7 @@ impl fmt::Display for ModelReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Stall;
+    use crate::host::CpuStall;
 
     #[test]
     fn the_tree_of_unequal_parts_is_never_worse_and_simple_ones_win_ties() {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_latency_is_one_that_a_cluster_file_takes() {
         for (gap, delay, latency) in [(100.0, 10.0, 1), (100.0, 420.0, 4), (1.0, 9000.0, 63)] {
-            let report = ModelReport::new(gap, delay, host::describe(&Stall::default()));
+            let report = ModelReport::new(gap, delay, host::describe(&CpuStall::default()));
             assert_eq!(report.latency, latency);
             assert!(report.to_string().contains(&format!("latency = {latency}")));
         }

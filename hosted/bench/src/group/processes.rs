@@ -12,7 +12,7 @@ use weft_core::ids::Peer;
 
 use super::board::GroupBoard;
 use super::member::GroupMember;
-use super::{Setting, wait};
+use super::{GroupSetting, wait};
 use crate::crew::Worker;
 use crate::error::BenchError;
 use crate::host;
@@ -28,7 +28,7 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug, Serialize, Deserialize)]
 enum ToMember {
     /// Be this member. With it come its own memory, the board and the root's process.
-    Start { me: u16, setting: Setting },
+    Start { me: u16, setting: GroupSetting },
     /// What it may reach of that peer comes with this.
     Peer { peer: u16 },
 }
@@ -40,7 +40,7 @@ pub(super) struct Others(Vec<Worker>);
 impl Others {
     /// Starts them over `memory`; returns once each takes part.
     pub(super) fn start(
-        setting: &Setting,
+        setting: &GroupSetting,
         plan: &Plan,
         memory: &[NodeMemory],
         board: &Segment,
@@ -67,7 +67,7 @@ impl Others {
 
 fn greet(
     other: &Worker,
-    setting: &Setting,
+    setting: &GroupSetting,
     plan: &Plan,
     memory: &[NodeMemory],
     board: &Segment,

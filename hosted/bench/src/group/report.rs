@@ -6,9 +6,9 @@ use serde::Serialize;
 use weft_core::group::{Pipeline, Transfer};
 
 use super::{GroupCell, MEGABYTE};
-use crate::report::Host;
+use crate::report::MeasuredHost;
 use crate::run::Course;
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, AimVerdict};
 
 /// What a row is of; the table in [`group`](super) says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,13 +139,13 @@ pub struct GroupReport {
     /// Who the rival was, or why there is none and what to do.
     pub rival: String,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 impl GroupReport {
-    pub(super) fn new(rows: Vec<GroupRow>, rival: String, host: Host) -> Self {
+    pub(super) fn new(rows: Vec<GroupRow>, rival: String, host: MeasuredHost) -> Self {
         let of = |what: GroupWhat| rows.iter().filter(move |row| row.what == what);
         let to_rival = |row: &&GroupRow| row.ratio_to_rival;
         let to_limit = |row: &&GroupRow| row.ratio_to_limit;
@@ -180,14 +180,14 @@ fn judge<'r>(
     most: f64,
     rows: impl Iterator<Item = &'r GroupRow>,
     ratio: impl Fn(&&'r GroupRow) -> Option<f64>,
-) -> Verdict {
+) -> AimVerdict {
     let aim = aim.to_owned();
     let ratios = rows.filter_map(|row| Some((ratio(&row)?, row)));
     let worst = ratios.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    let Some((worst, row)) = worst else { return Verdict::unmeasured(aim) };
+    let Some((worst, row)) = worst else { return AimVerdict::unmeasured(aim) };
     let GroupRow { bytes, members, .. } = row;
     let found = format!("at most {worst:.2} x: {bytes} bytes, {members} members");
-    Verdict { aim, reached: Some(worst <= most), found }
+    AimVerdict { aim, reached: Some(worst <= most), found }
 }
 
 impl fmt::Display for GroupReport {

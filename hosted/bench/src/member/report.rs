@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{MemberRound, VerdictSpans};
 use crate::figure::{Figure, Samples};
-use crate::report::{Host, tenths};
-use crate::verdict::{self, Verdict};
+use crate::report::{MeasuredHost, tenths};
+use crate::verdict::{self, AimVerdict};
 
 /// What a row is of; the table in [`member`](super) says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,17 +152,17 @@ pub struct MemberReport {
     /// The rows.
     pub rows: Vec<MemberRow>,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 impl MemberReport {
-    pub(super) fn new(rows: Vec<MemberRow>, host: Host) -> Self {
+    pub(super) fn new(rows: Vec<MemberRow>, host: MeasuredHost) -> Self {
         let find = |what| rows.iter().find(|row| row.what == what);
         let judge = |what: MemberWhat, aim: &str, reached: &dyn Fn(&MemberRow) -> bool| {
             let aim = format!("{}: {aim}", what.name());
-            let Some(row) = find(what) else { return Verdict::unmeasured(aim) };
+            let Some(row) = find(what) else { return AimVerdict::unmeasured(aim) };
             let ratio = row.ratio_to_mailbox.map(|ratio| format!(", {ratio:.2} x the mailbox"));
             let found = match what {
                 MemberWhat::RatePolled | MemberWhat::RateSpawned => {
@@ -171,7 +171,7 @@ impl MemberReport {
                 _ => format!("{:.2} us", row.p50_ns / 1e3),
             };
             let found = found + &ratio.unwrap_or_default();
-            Verdict { aim, reached: Some(reached(row)), found }
+            AimVerdict { aim, reached: Some(reached(row)), found }
         };
         let ratio = |row: &MemberRow| row.ratio_to_mailbox.unwrap_or(f64::NAN);
         let above = |row: &MemberRow| row.p50_ns - row.mailbox_ns.unwrap_or(f64::NAN);

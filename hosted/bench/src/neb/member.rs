@@ -7,11 +7,11 @@ use weft_core::endpoint::{Event, Plan};
 use weft_core::ids::Peer;
 use weft_core::neb::BroadcastError;
 
-use super::{BATCH, Cell, Counts};
+use super::{BATCH, Counts, NebCell};
 use crate::crew::{meet, take_seat};
 use crate::error::BenchError;
 use crate::parcel;
-use crate::seat::Seat;
+use crate::seat::BenchSeat;
 use weft::clock::now_ns;
 use weft::shm::{NodeMemory, Wait};
 
@@ -28,13 +28,13 @@ const _: () = assert!(WARM_UP.is_multiple_of(SHOW_EVERY) && SHOW_EVERY.is_multip
 /// What the members show one another, each in cache lines of its own.
 #[derive(Debug)]
 pub(super) struct Board {
-    shown: Vec<Shown>,
+    shown: Vec<MemberProgress>,
     pub(super) over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shown {
+struct MemberProgress {
     /// The last broadcast delivered, and when.
     delivered: AtomicU64,
     delivered_ns: AtomicU64,
@@ -48,11 +48,11 @@ struct Shown {
 
 impl Board {
     pub(super) fn new(members: u16) -> Self {
-        let shown = (0..members).map(|_| Shown::default()).collect();
+        let shown = (0..members).map(|_| MemberProgress::default()).collect();
         Self { shown, over: AtomicBool::new(false) }
     }
 
-    fn of(&self, peer: Peer) -> &Shown {
+    fn of(&self, peer: Peer) -> &MemberProgress {
         &self.shown[peer.index()]
     }
 
@@ -65,7 +65,7 @@ impl Board {
     }
 
     fn counts(&self) -> Counts {
-        let sum = |of: fn(&Shown) -> &AtomicU64| {
+        let sum = |of: fn(&MemberProgress) -> &AtomicU64| {
             self.shown.iter().map(|shown| of(shown).load(Ordering::Acquire)).sum()
         };
         Counts {
@@ -77,11 +77,11 @@ impl Board {
 }
 
 /// A member of the benchmark.
-pub(super) struct Member {
-    seat: Seat,
+pub(super) struct NebMember {
+    seat: BenchSeat,
 }
 
-impl Member {
+impl NebMember {
     /// Member `me` over `memory`, connected with all others.
     pub(super) fn new(
         me: u16,
@@ -134,7 +134,7 @@ impl Member {
     }
 
     /// Takes what was broadcast; whether there was anything.
-    fn deliver(&mut self, shown: &Shown) -> Result<bool, BenchError> {
+    fn deliver(&mut self, shown: &MemberProgress) -> Result<bool, BenchError> {
         let mut last = 0;
         let Some((broadcast, fabric)) = self.seat.endpoint.broadcast() else { return Ok(false) };
         while let Some(message) = broadcast.take_from(fabric, ORIGIN) {
@@ -153,7 +153,7 @@ impl Member {
         Ok(last > 0)
     }
 
-    fn show(&mut self, shown: &Shown) {
+    fn show(&mut self, shown: &MemberProgress) {
         let Some((broadcast, _)) = self.seat.endpoint.broadcast() else { return };
         let counters = broadcast.counters();
         shown.operations.store(counters.writes + counters.reads, Ordering::Relaxed);
@@ -167,8 +167,8 @@ impl Member {
         board: &Board,
         bytes: usize,
         messages: u64,
-    ) -> Result<Cell, BenchError> {
-        let mut cell = Cell::default();
+    ) -> Result<NebCell, BenchError> {
+        let mut cell = NebCell::default();
         let mut payload = vec![0; bytes];
         let mut before = Counts::default();
         for number in 0..WARM_UP + messages {

@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{BATCH, Cell, HOP_LEN_MAX, Host};
+use super::{BATCH, HOP_LEN_MAX, MeasuredHost, NebCell};
 use crate::report::{hundredths, tenths};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, AimVerdict};
 
 /// From the call to the last delivery at most so many times as long as one hop of the mailbox.
 const LATENCY_RATIO: f64 = 5.0;
 
 /// Messages of one length among so many members.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct NebRow {
     /// Members, the origin included.
     pub members: u16,
     /// Length of a message.
@@ -56,8 +56,8 @@ pub struct Row {
     pub completions: f64,
 }
 
-impl Row {
-    pub(super) fn new(members: u16, bytes: usize, messages: u64, cell: &Cell) -> Option<Self> {
+impl NebRow {
+    pub(super) fn new(members: u16, bytes: usize, messages: u64, cell: &NebCell) -> Option<Self> {
         let (latency, hop) = (cell.latency.figure()?, cell.hop.figure()?);
         let each = |count: u64| count as f64 / messages as f64;
         let [single, many] = cell.counts;
@@ -89,38 +89,38 @@ impl Row {
 
 /// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct NebReport {
     /// By members and bytes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<NebRow>,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
-impl Report {
-    pub(super) fn new(rows: Vec<Row>, host: Host) -> Self {
+impl NebReport {
+    pub(super) fn new(rows: Vec<NebRow>, host: MeasuredHost) -> Self {
         let verdicts = vec![latency(&rows), operations(&rows), verdict::noise(&host)];
         Self { rows, host, verdicts }
     }
 }
 
-fn latency(rows: &[Row]) -> Verdict {
+fn latency(rows: &[NebRow]) -> AimVerdict {
     let aim = format!("all have delivered within {LATENCY_RATIO} x one hop of the mailbox");
     let slowest = rows.iter().max_by(|a, b| a.ratio_to_hop.total_cmp(&b.ratio_to_hop));
-    let Some(row) = slowest else { return Verdict::unmeasured(aim) };
+    let Some(row) = slowest else { return AimVerdict::unmeasured(aim) };
     let found = format!(
         "at most {:.2} x: {} members, {} bytes, {:.0} ns where a hop takes {:.0} ns",
         row.ratio_to_hop, row.members, row.bytes, row.p50_ns, row.hop_p50_ns
     );
-    Verdict { aim, reached: Some(row.ratio_to_hop <= LATENCY_RATIO), found }
+    AimVerdict { aim, reached: Some(row.ratio_to_hop <= LATENCY_RATIO), found }
 }
 
-fn operations(rows: &[Row]) -> Verdict {
+fn operations(rows: &[NebRow]) -> AimVerdict {
     let aim = "(n-1)² operations a message".to_owned();
-    let excess = |row: &Row| row.operations / row.operations_max();
+    let excess = |row: &NebRow| row.operations / row.operations_max();
     let worst = rows.iter().max_by(|a, b| excess(a).total_cmp(&excess(b)));
-    let Some(row) = worst else { return Verdict::unmeasured(aim) };
+    let Some(row) = worst else { return AimVerdict::unmeasured(aim) };
     let found = format!(
         "{:.2} of {} at most, among {} members; {:.2} reads of progress beside them",
         row.operations,
@@ -128,10 +128,10 @@ fn operations(rows: &[Row]) -> Verdict {
         row.members,
         row.progress_reads
     );
-    Verdict { aim, reached: Some(row.operations <= row.operations_max()), found }
+    AimVerdict { aim, reached: Some(row.operations <= row.operations_max()), found }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for NebReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

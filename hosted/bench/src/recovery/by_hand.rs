@@ -8,7 +8,7 @@ use super::script::TOGETHER;
 /// The orders on `picture`.
 pub(super) fn decide(picture: &Facts, orders: &mut Vec<Order>) {
     orders.clear();
-    let mut decision = Decision { picture, orders, ordered: [false; TASKS] };
+    let mut decision = HandDecision { picture, orders, ordered: [false; TASKS] };
     for (task, fact) in (0..).zip(&picture.tasks) {
         decision.task(task, fact);
     }
@@ -19,14 +19,14 @@ pub(super) fn decide(picture: &Facts, orders: &mut Vec<Order>) {
     decision.all();
 }
 
-struct Decision<'f> {
+struct HandDecision<'f> {
     picture: &'f Facts,
     orders: &'f mut Vec<Order>,
     /// The first order of a task stands.
     ordered: [bool; TASKS],
 }
 
-impl Decision<'_> {
+impl HandDecision<'_> {
     fn task(&mut self, task: u8, fact: &TaskFact) {
         let node_number = usize::from(task) / TOGETHER;
         let node = &self.picture.nodes[node_number];

@@ -8,9 +8,9 @@ use weft_core::recovery::Rint;
 
 use super::RecoveryCourses;
 use super::facts::{NODES, TASKS};
-use crate::report::{Host, tenths};
+use crate::report::{MeasuredHost, tenths};
 use crate::run::Course;
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, AimVerdict};
 
 /// An evaluation of 1,000 words takes at most so long, and so many times as long as its rival.
 const EVALUATE_NS: f64 = 20e3;
@@ -121,16 +121,16 @@ pub struct RecoveryReport {
     /// The bytes of an interpreter for 64 nodes and 16 tasks, with its facts.
     pub rint_len: usize,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 impl RecoveryReport {
-    pub(super) fn new(rows: Vec<RecoveryRow>, host: Host) -> Self {
+    pub(super) fn new(rows: Vec<RecoveryRow>, host: MeasuredHost) -> Self {
         let rint_len = size_of::<Rint<NODES, TASKS>>();
         let mut verdicts = judge(&rows);
-        verdicts.push(Verdict {
+        verdicts.push(AimVerdict {
             aim: format!("an interpreter of {} KiB at most with its facts", RINT_LEN >> 10),
             reached: Some(rint_len <= RINT_LEN),
             found: format!("{rint_len} bytes for {NODES} nodes and {TASKS} tasks"),
@@ -140,20 +140,20 @@ impl RecoveryReport {
     }
 }
 
-fn judge(rows: &[RecoveryRow]) -> Vec<Verdict> {
+fn judge(rows: &[RecoveryRow]) -> Vec<AimVerdict> {
     let find = |what| rows.iter().find(|row| row.what == what);
     let within = |what, limit_ns: f64, least: usize, aim: &str| {
         let sized = find(what).and_then(|row| Some((row, row.size?)));
-        let Some((row, size)) = sized else { return Verdict::unmeasured(aim.to_owned()) };
+        let Some((row, size)) = sized else { return AimVerdict::unmeasured(aim.to_owned()) };
         let reached = row.p50_ns <= limit_ns && size >= least;
         let found = format!("{:.1} us for {size}", row.p50_ns / 1e3);
-        Verdict { aim: aim.to_owned(), reached: Some(reached), found }
+        AimVerdict { aim: aim.to_owned(), reached: Some(reached), found }
     };
     let ratio = |what, most: f64, aim: &str| {
         let ratio = find(what).and_then(|row| row.ratio_to_rival);
-        let Some(ratio) = ratio else { return Verdict::unmeasured(aim.to_owned()) };
+        let Some(ratio) = ratio else { return AimVerdict::unmeasured(aim.to_owned()) };
         let found = format!("{ratio:.2} x");
-        Verdict { aim: aim.to_owned(), reached: Some(ratio <= most), found }
+        AimVerdict { aim: aim.to_owned(), reached: Some(ratio <= most), found }
     };
     let (evaluate, script) = (RecoveryWhat::Evaluate, RecoveryWhat::RestartByScript);
     vec![

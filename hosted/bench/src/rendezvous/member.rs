@@ -17,7 +17,7 @@ use crate::cell::Cell;
 use crate::crew::{INCARNATION, meet, take_seat};
 use crate::error::BenchError;
 use crate::figure::Samples;
-use crate::seat::Seat;
+use crate::seat::BenchSeat;
 use weft::clock::now_ns;
 use weft::shm::{NodeMemory, OwnMemory, ShmFabric, Wait};
 
@@ -90,7 +90,7 @@ impl MeetingBoard {
 }
 
 pub(super) struct MeetingMember {
-    seat: Seat,
+    seat: BenchSeat,
     key: Key,
     /// The number of the value, which is its step.
     step: i64,

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{INLINE, MEGABYTE, TensorCells};
-use crate::report::Host;
+use crate::report::MeasuredHost;
 use crate::run::Course;
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, AimVerdict};
 
 /// What a row is of; the table in [`rendezvous`](super) says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -110,13 +110,13 @@ pub struct TensorReport {
     /// By what and bytes.
     pub rows: Vec<TensorRow>,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
 impl TensorReport {
-    pub(super) fn new(rows: Vec<TensorRow>, host: Host) -> Self {
+    pub(super) fn new(rows: Vec<TensorRow>, host: MeasuredHost) -> Self {
         let of = |what: TensorWhat| rows.iter().filter(move |row| row.what == what);
         let read = |bytes: usize| of(TensorWhat::Read).filter(move |row| row.bytes == bytes);
         let verdicts = vec![
@@ -137,21 +137,21 @@ impl TensorReport {
 }
 
 /// Judges the row that is worst.
-fn judge<'r>(aim: &str, most: f64, rows: impl Iterator<Item = &'r TensorRow>) -> Verdict {
+fn judge<'r>(aim: &str, most: f64, rows: impl Iterator<Item = &'r TensorRow>) -> AimVerdict {
     let aim = aim.to_owned();
     let ratios = rows.filter_map(|row| Some((row.ratio_to_limit?, row.bytes)));
     let worst = ratios.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    let Some((worst, bytes)) = worst else { return Verdict::unmeasured(aim) };
+    let Some((worst, bytes)) = worst else { return AimVerdict::unmeasured(aim) };
     let found = format!("at most {worst:.2} x: {bytes} bytes");
-    Verdict { aim, reached: Some(worst <= most), found }
+    AimVerdict { aim, reached: Some(worst <= most), found }
 }
 
-fn judge_time<'r>(aim: &str, most: f64, rows: impl Iterator<Item = &'r TensorRow>) -> Verdict {
+fn judge_time<'r>(aim: &str, most: f64, rows: impl Iterator<Item = &'r TensorRow>) -> AimVerdict {
     let aim = aim.to_owned();
     let worst = rows.max_by(|a, b| a.p50_ns.total_cmp(&b.p50_ns));
-    let Some(worst) = worst else { return Verdict::unmeasured(aim) };
+    let Some(worst) = worst else { return AimVerdict::unmeasured(aim) };
     let found = format!("at most {:.1} us: {} bytes", worst.p50_ns / 1e3, worst.bytes);
-    Verdict { aim, reached: Some(worst.p50_ns <= most), found }
+    AimVerdict { aim, reached: Some(worst.p50_ns <= most), found }
 }
 
 impl fmt::Display for TensorReport {

@@ -29,12 +29,12 @@ use weft_core::fabric::Layout;
 use weft_core::ids::Peer;
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
-use self::bare::Bare;
-use self::board::Board;
-use self::member::Member;
+use self::bare::BareMember;
+use self::board::CircleBoard;
+use self::member::CircleMember;
 use self::tensor::TensorMember;
 use self::tree::TreeMember;
-use super::end::{INCARNATION, Vigil};
+use super::end::{INCARNATION, SpinWait};
 use super::error::VerbsBenchError;
 use super::pins::Pins;
 use super::word::PATIENCE;
@@ -52,8 +52,8 @@ const YIELD_EVERY: u32 = 1;
 /// operations and once for the group.
 #[derive(Debug)]
 pub(super) struct Circle {
-    members: Vec<Member>,
-    bares: Vec<Bare>,
+    members: Vec<CircleMember>,
+    bares: Vec<BareMember>,
     trees: Vec<TreeMember>,
     readers: Vec<TensorMember>,
     writers: Vec<TensorMember>,
@@ -64,10 +64,10 @@ pub(super) struct Circle {
 /// One of the three in one of the courses.
 trait Party: Send {
     /// The origin sends message `number` of `bytes` bytes. Returns when that began.
-    fn send(&mut self, vigil: &mut Vigil, message: (u32, u64)) -> Result<u64, VerbsBenchError>;
+    fn send(&mut self, vigil: &mut SpinWait, message: (u32, u64)) -> Result<u64, VerbsBenchError>;
 
     /// One look at what has come; whether `message`, its length and its number, is done with here.
-    fn look(&mut self, vigil: &Vigil, message: (u32, u64)) -> Result<bool, VerbsBenchError>;
+    fn look(&mut self, vigil: &SpinWait, message: (u32, u64)) -> Result<bool, VerbsBenchError>;
 }
 
 /// Whom `me` is connected with.
@@ -193,7 +193,7 @@ fn course<P: Party>(
     bytes: u32,
     numbers: Range<u64>,
 ) -> Result<Samples, VerbsBenchError> {
-    let board = Board::new(parties.len().saturating_sub(1));
+    let board = CircleBoard::new(parties.len().saturating_sub(1));
     let Some((origin, others)) = parties.split_first_mut() else {
         return Err(VerbsBenchError::OutOfStep("no member takes part"));
     };
@@ -224,11 +224,11 @@ fn course<P: Party>(
 
 fn lead(
     origin: &mut impl Party,
-    board: &Board,
+    board: &CircleBoard,
     bytes: u32,
     numbers: Range<u64>,
 ) -> Result<Samples, VerbsBenchError> {
-    let (mut samples, mut vigil) = (Samples::default(), Vigil::new(YIELD_EVERY));
+    let (mut samples, mut vigil) = (Samples::default(), SpinWait::new(YIELD_EVERY));
     for number in numbers {
         vigil.begin(PATIENCE);
         let begun = origin.send(&mut vigil, (bytes, number))?;
@@ -249,11 +249,11 @@ fn lead(
 
 fn follow(
     party: &mut impl Party,
-    board: &Board,
+    board: &CircleBoard,
     place: usize,
     (bytes, numbers): (u32, Range<u64>),
 ) -> Result<(), VerbsBenchError> {
-    let mut vigil = Vigil::new(YIELD_EVERY);
+    let mut vigil = SpinWait::new(YIELD_EVERY);
     for number in numbers {
         vigil.begin(PATIENCE);
         while !party.look(&vigil, (bytes, number))? {

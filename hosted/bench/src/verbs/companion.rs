@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use weft_driver::{Device, DeviceChoice};
 
-use super::bare::{Course, Pair};
-use super::end::{End, LEADER, Vigil};
+use super::bare::{FabricPair, TurnSpan};
+use super::end::{BareEnd, LEADER, SpinWait};
 use super::error::VerbsBenchError;
 use super::mail::Mail;
 use super::pins::Pins;
-use super::subject::{Subject, What};
-use super::word::{Ends, FromPeer, PATIENCE, SOCKET_FD, ToPeer, Turn};
+use super::subject::{VerbsOp, VerbsSubject};
+use super::word::{EncodedEnds, FromPeer, PATIENCE, SOCKET_FD, ToPeer, VerbsTurn};
 use crate::figure::Samples;
 use weft::packet::Socket;
 use weft::process::{Liveness, Spawn, Spawned};
@@ -22,7 +22,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// Both processes, connected.
 #[derive(Debug)]
 pub(super) struct Companions {
-    pair: Pair,
+    pair: FabricPair,
     spawned: Spawned,
     /// Closed to end the other process.
     socket: Option<Socket>,
@@ -34,14 +34,15 @@ impl Companions {
     /// Starts the other process on `device`, and lets it in.
     pub(super) fn start(device: &Device, pins: &Pins) -> Result<Self, VerbsBenchError> {
         let choice = DeviceChoice { name: Some(device.name().to_owned()), port: device.port() };
-        let vigil = Vigil::new(pins.yield_every());
-        let (mut end, mut mail) = (End::new(LEADER, &choice, vigil)?, Mail::new(LEADER, &choice)?);
-        let mine = Ends { bare: end.prepare()?, mail: mail.prepare()? };
+        let vigil = SpinWait::new(pins.yield_every());
+        let (mut end, mut mail) =
+            (BareEnd::new(LEADER, &choice, vigil)?, Mail::new(LEADER, &choice)?);
+        let mine = EncodedEnds { bare: end.prepare()?, mail: mail.prepare()? };
 
         let (socket, theirs) = Socket::pair()?;
         let spawn = Spawn::own_program().args(["bench", "verbs-peer"]).stdin(Stdio::null());
         let spawned = spawn.stdout(Stdio::null()).inherit(SOCKET_FD, theirs.into()).start()?;
-        let pair = Pair { end, mail };
+        let pair = FabricPair { end, mail };
         let mut both = Self { pair, spawned, socket: Some(socket), next: 1 };
         both.send(&ToPeer::Meet {
             device: device.name().to_owned(),
@@ -59,24 +60,28 @@ impl Companions {
     }
 
     /// One turn of `iterations` operations; the samples are nanoseconds an operation.
-    pub(super) fn run(&mut self, turn: Turn, iterations: u32) -> Result<Samples, VerbsBenchError> {
-        let course = Course { iterations, first: self.next };
+    pub(super) fn run(
+        &mut self,
+        turn: VerbsTurn,
+        iterations: u32,
+    ) -> Result<Samples, VerbsBenchError> {
+        let course = TurnSpan { iterations, first: self.next };
         self.next += u64::from(iterations) + 1;
         let mut samples = Samples::default();
         self.take_turn(turn, course, &mut samples)?;
-        if let Turn::Subject(Subject { what: What::Bandwidth, bytes }) = turn {
-            self.take_turn(Turn::Arrived { bytes }, course, &mut Samples::default())?;
+        if let VerbsTurn::Subject(VerbsSubject { what: VerbsOp::Bandwidth, bytes }) = turn {
+            self.take_turn(VerbsTurn::Arrived { bytes }, course, &mut Samples::default())?;
         }
         Ok(samples)
     }
 
     fn take_turn(
         &mut self,
-        turn: Turn,
-        course: Course,
+        turn: VerbsTurn,
+        course: TurnSpan,
         samples: &mut Samples,
     ) -> Result<(), VerbsBenchError> {
-        let Course { iterations, first } = course;
+        let TurnSpan { iterations, first } = course;
         self.send(&ToPeer::Run { turn, iterations, first })?;
         let led = self.pair.lead(turn, course, samples);
         // Whatever the leader stumbled over, a follower that is dead is why.

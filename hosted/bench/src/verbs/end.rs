@@ -13,7 +13,7 @@ use weft_core::time::Instant;
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
 use super::error::VerbsBenchError;
-use super::subject::Subject;
+use super::subject::VerbsSubject;
 use weft::clock::now_ns;
 
 /// The one incarnation of every endpoint here.
@@ -43,11 +43,11 @@ fn layout() -> Result<Layout, LayoutError> {
     let mut layout = Layout::new(2);
     let peers = PeerSet::first(2);
     for (len, access) in [
-        (Subject::BYTES_MAX, Access::REMOTE_WRITE),
-        (2 * Subject::BYTES_MAX, Access::empty()),
+        (VerbsSubject::BYTES_MAX, Access::REMOTE_WRITE),
+        (2 * VerbsSubject::BYTES_MAX, Access::empty()),
         (64, Access::REMOTE_ATOMIC),
-        (Subject::BYTES_MAX, Access::REMOTE_READ),
-        (Subject::BYTES_MAX, Access::empty()),
+        (VerbsSubject::BYTES_MAX, Access::REMOTE_READ),
+        (VerbsSubject::BYTES_MAX, Access::empty()),
     ] {
         layout.add(RegionSpec { len, access, peers })?;
     }
@@ -56,7 +56,7 @@ fn layout() -> Result<Layout, LayoutError> {
 
 /// Waiting that ends by a deadline.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Vigil {
+pub(super) struct SpinWait {
     /// Empty looks between two turns of others: few when there is one processor for both.
     yield_every: u32,
     patience: Duration,
@@ -65,7 +65,7 @@ pub(super) struct Vigil {
     now: Instant,
 }
 
-impl Vigil {
+impl SpinWait {
     pub(super) fn new(yield_every: u32) -> Self {
         let now = Instant(now_ns());
         Self { yield_every, patience: Duration::ZERO, deadline_ns: u64::MAX, idle: 0, now }
@@ -105,24 +105,24 @@ impl Vigil {
 
 /// An endpoint without any machine.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct BareEnd {
     fabric: VerbsFabric<Heap>,
     other: Peer,
-    pub(super) vigil: Vigil,
+    pub(super) vigil: SpinWait,
     /// Additions that the other endpoint's word has seen from here.
     added: u64,
     message: Box<[u8]>,
 }
 
-impl End {
+impl BareEnd {
     pub(super) fn new(
         me: Peer,
         device: &DeviceChoice,
-        vigil: Vigil,
+        vigil: SpinWait,
     ) -> Result<Self, VerbsBenchError> {
         let layout = layout().map_err(|_| VerbsBenchError::OutOfStep("no layout"))?;
         let memory = Arc::new(Heap::new(&layout));
-        for offset in (0..Subject::BYTES_MAX).step_by(8) {
+        for offset in (0..VerbsSubject::BYTES_MAX).step_by(8) {
             memory.store(PATTERN, offset, pattern(offset));
         }
         let device = Device::open(device)?;
@@ -193,7 +193,7 @@ impl End {
             self.message = message;
             done?;
         } else {
-            let offset = (number % 2) as u32 * Subject::BYTES_MAX;
+            let offset = (number % 2) as u32 * VerbsSubject::BYTES_MAX;
             self.fabric.memory().store(SOURCE, offset + last, number);
             let from = At { region: SOURCE, offset };
             self.run(Op::WriteFrom { to, from, len: bytes })?;

@@ -8,7 +8,7 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, Revocation, VerbsFabric, Way};
 
-use super::end::Vigil;
+use super::end::SpinWait;
 use super::error::VerbsBenchError;
 use super::report::{Fence, median, thousandths};
 use super::word::PATIENCE;
@@ -118,7 +118,7 @@ impl Peers {
 
         let op = Op::Write { to: At { region: Region(0), offset: 0 }, bytes: &[1; 8] };
         peer.post(OWNER, Work { id: WorkId(0), op, flags: CompletionFlags::empty() })?;
-        let mut vigil = Vigil::new(64);
+        let mut vigil = SpinWait::new(64);
         vigil.begin(PATIENCE);
         let mut done = [Completion::NONE];
         while peer.poll(vigil.now(), &mut done) == 0 {

@@ -8,7 +8,7 @@ use weft_core::time::Duration;
 use weft_core::{lane, mailbox};
 use weft_driver::{Config, Device, DeviceChoice, Heap, RemoteEnd, VerbsFabric};
 
-use super::end::{FOLLOWER, INCARNATION, LEADER, Vigil};
+use super::end::{FOLLOWER, INCARNATION, LEADER, SpinWait};
 use super::error::VerbsBenchError;
 use crate::parcel;
 
@@ -63,7 +63,7 @@ impl Mail {
     /// Puts one message; it is there on return.
     pub(super) fn put(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         bytes: u32,
         number: u64,
     ) -> Result<(), VerbsBenchError> {
@@ -83,7 +83,7 @@ impl Mail {
     /// Waits for the message with this number, takes and releases it.
     pub(super) fn await_message(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         bytes: u32,
         number: u64,
     ) -> Result<(), VerbsBenchError> {

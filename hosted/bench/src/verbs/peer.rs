@@ -5,11 +5,11 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use weft_driver::DeviceChoice;
 
-use super::bare::{Course, Pair};
-use super::end::{End, FOLLOWER, Vigil};
+use super::bare::{FabricPair, TurnSpan};
+use super::end::{BareEnd, FOLLOWER, SpinWait};
 use super::error::VerbsBenchError;
 use super::mail::Mail;
-use super::word::{Ends, FromPeer, PATIENCE, SOCKET_FD, ToPeer};
+use super::word::{EncodedEnds, FromPeer, PATIENCE, SOCKET_FD, ToPeer};
 use weft::packet::{PacketError, Socket};
 use weft::process::adopt_inherited;
 
@@ -35,7 +35,7 @@ fn serve(socket: &Socket) -> Result<(), VerbsBenchError> {
     loop {
         match socket.recv(WORD_TIMEOUT) {
             Ok((ToPeer::Run { turn, iterations, first }, _)) => {
-                pair.follow(turn, Course { iterations, first })?;
+                pair.follow(turn, TurnSpan { iterations, first })?;
                 socket.send(&FromPeer::Done, &[], PATIENCE)?;
             }
             Ok((ToPeer::Meet { .. }, _)) => {
@@ -47,7 +47,7 @@ fn serve(socket: &Socket) -> Result<(), VerbsBenchError> {
     }
 }
 
-fn meet(socket: &Socket) -> Result<Pair, VerbsBenchError> {
+fn meet(socket: &Socket) -> Result<FabricPair, VerbsBenchError> {
     let (word, _) = socket.recv(PATIENCE)?;
     let ToPeer::Meet { device, port, processor, yield_every, ends } = word else {
         return Err(VerbsBenchError::OutOfStep("no meeting"));
@@ -56,12 +56,12 @@ fn meet(socket: &Socket) -> Result<Pair, VerbsBenchError> {
     only.set(processor);
     sched_setaffinity(None, &only).map_err(VerbsBenchError::Processors)?;
     let device = DeviceChoice { name: Some(device), port };
-    let vigil = Vigil::new(yield_every);
-    let mut end = End::new(FOLLOWER, &device, vigil)?;
+    let vigil = SpinWait::new(yield_every);
+    let mut end = BareEnd::new(FOLLOWER, &device, vigil)?;
     let mut mail = Mail::new(FOLLOWER, &device)?;
-    let mine = Ends { bare: end.prepare()?, mail: mail.prepare()? };
+    let mine = EncodedEnds { bare: end.prepare()?, mail: mail.prepare()? };
     end.open(&ends.bare)?;
     mail.open(&ends.mail)?;
     socket.send(&FromPeer::Met { ends: mine }, &[], PATIENCE)?;
-    Ok(Pair { end, mail })
+    Ok(FabricPair { end, mail })
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::subject::{Subject, What};
+use super::subject::{VerbsOp, VerbsSubject};
 
 /// One row: ours beside its rival's. Latencies in microseconds, bandwidths in MiB a second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct VerbsRow {
     /// The operation.
-    pub what: What,
+    pub what: VerbsOp,
     /// Its length in bytes.
     pub bytes: u32,
     /// The rival's name.
@@ -32,13 +32,13 @@ pub struct Row {
     /// Whether it is.
     pub reached: bool,
     /// The same operations without the protocol, where that was measured.
-    pub bare: Option<Bare>,
+    pub bare: Option<BareBroadcast>,
 }
 
 /// What a broadcast cannot do without, among the same members: a write to each other one, and
 /// its read by each of them once it has seen that.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Bare {
+pub struct BareBroadcast {
     /// The best figure of all rounds.
     pub best: f64,
     /// The typical figure: the median of all rounds' medians.
@@ -66,7 +66,7 @@ pub struct Fence {
 
 /// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct VerbsReport {
     /// The device.
     pub device: String,
     /// How many processors the two processes had.
@@ -78,7 +78,7 @@ pub struct Report {
     /// How many runs of rivals were repeated, since their own clocks were astray.
     pub astray: u32,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<VerbsRow>,
     /// The ways to take rights back.
     pub fences: Vec<Fence>,
     /// Whether every row has reached its aim.
@@ -92,7 +92,7 @@ pub(super) struct Round {
     pub(super) typical: f64,
 }
 
-impl Bare {
+impl BareBroadcast {
     /// From the rounds of both; nothing without rounds.
     pub(super) fn new(ours: &[Round], bare: &[Round]) -> Option<Self> {
         let ratios = ours.iter().zip(bare).map(|(ours, bare)| ours.typical / bare.typical);
@@ -104,9 +104,9 @@ impl Bare {
     }
 }
 
-impl Row {
+impl VerbsRow {
     /// The row of `subject` from the rounds of both; nothing without rounds.
-    pub(super) fn new(subject: Subject, ours: &[Round], rivals: &[Round]) -> Option<Self> {
+    pub(super) fn new(subject: VerbsSubject, ours: &[Round], rivals: &[Round]) -> Option<Self> {
         let is_rate = subject.what.is_rate();
         let best = |rounds: &[Round]| {
             let figures = rounds.iter().map(|round| round.best);
@@ -146,7 +146,7 @@ pub(super) fn thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for VerbsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, processors, rounds, longest_stall_us, astray, .. } = self;
         writeln!(
@@ -166,12 +166,12 @@ impl fmt::Display for Report {
         for row in &self.rows {
             let (sign, verdict) =
                 (if row.what.is_rate() { ">=" } else { "<=" }, verdict(row.reached));
-            let Row { what, bytes, ours_best, ours, rival, rival_best, rivals, .. } = row;
-            let Row { ratio, ratio_of_best, aim, .. } = row;
+            let VerbsRow { what, bytes, ours_best, ours, rival, rival_best, rivals, .. } = row;
+            let VerbsRow { ratio, ratio_of_best, aim, .. } = row;
             write!(f, "{what:10} {bytes:7} {ours_best:8.2} {ours:8.2}  ")?;
             write!(f, "{rival:13} {rival_best:8.2} {rivals:8.2} {ratio:6.3} ")?;
             writeln!(f, "{ratio_of_best:8.3}  {sign} {aim:.2} {verdict}")?;
-            if let Some(Bare { best, typical, ratio }) = row.bare {
+            if let Some(BareBroadcast { best, typical, ratio }) = row.bare {
                 let name = "same, bare";
                 writeln!(f, "{:38}{name:13} {best:8.2} {typical:8.2} {ratio:6.3}", "")?;
             }
@@ -190,7 +190,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl VerbsReport {
     /// What became of the aims, in one line.
     fn summary(&self) -> String {
         let missed: Vec<_> = self.rows.iter().filter(|row| !row.reached).collect();
@@ -198,7 +198,7 @@ impl Report {
         let mut text = format!("aims: {count} of {} reached", self.rows.len());
         for (index, row) in missed.iter().enumerate() {
             let lead = if index == 0 { "; missed by" } else { "," };
-            let Row { what, bytes, ratio, aim, .. } = row;
+            let VerbsRow { what, bytes, ratio, aim, .. } = row;
             text += &format!("{lead} {what} of {bytes} bytes ({ratio:.3}, aim {aim:.2})");
         }
         text
@@ -219,44 +219,46 @@ mod tests {
 
     #[test]
     fn rivals_are_compared_within_a_round() {
-        let subject = Subject { what: What::Write, bytes: 8 };
+        let subject = VerbsSubject { what: VerbsOp::Write, bytes: 8 };
         let ours = rounds(&[(9.0, 10.0), (90.0, 100.0), (8.0, 12.0)]);
         let rivals = rounds(&[(7.0, 10.0), (80.0, 100.0), (8.0, 10.0)]);
-        let row = Row::new(subject, &ours, &rivals).unwrap();
+        let row = VerbsRow::new(subject, &ours, &rivals).unwrap();
         assert_eq!((row.ours_best, row.ours, row.rival_best, row.rivals), (8.0, 12.0, 7.0, 10.0));
         assert_eq!((row.ratio, row.ratio_of_best, row.reached), (1.0, 1.143, true));
-        assert_eq!(Row::new(subject, &[], &[]), None);
+        assert_eq!(VerbsRow::new(subject, &[], &[]), None);
     }
 
     #[test]
     fn more_bandwidth_is_better_and_more_latency_is_not() {
         let row = |what, ours| {
-            let subject = Subject { what, bytes: 4096 };
-            Row::new(subject, &rounds(&[(ours, ours)]), &rounds(&[(100.0, 100.0)])).unwrap().reached
+            let subject = VerbsSubject { what, bytes: 4096 };
+            VerbsRow::new(subject, &rounds(&[(ours, ours)]), &rounds(&[(100.0, 100.0)]))
+                .unwrap()
+                .reached
         };
-        assert!(row(What::Bandwidth, 90.0) && !row(What::Bandwidth, 89.0));
-        assert!(row(What::Tree, 70.0) && !row(What::Tree, 69.0));
-        assert!(row(What::TensorRead, 85.0) && !row(What::TensorWrite, 84.0));
-        assert!(row(What::Read, 115.0) && !row(What::Read, 116.0));
-        assert!(row(What::Mailbox, 120.0) && !row(What::Mailbox, 121.0));
-        assert!(row(What::Broadcast, 130.0) && !row(What::Broadcast, 131.0));
+        assert!(row(VerbsOp::Bandwidth, 90.0) && !row(VerbsOp::Bandwidth, 89.0));
+        assert!(row(VerbsOp::Tree, 70.0) && !row(VerbsOp::Tree, 69.0));
+        assert!(row(VerbsOp::TensorRead, 85.0) && !row(VerbsOp::TensorWrite, 84.0));
+        assert!(row(VerbsOp::Read, 115.0) && !row(VerbsOp::Read, 116.0));
+        assert!(row(VerbsOp::Mailbox, 120.0) && !row(VerbsOp::Mailbox, 121.0));
+        assert!(row(VerbsOp::Broadcast, 130.0) && !row(VerbsOp::Broadcast, 131.0));
     }
 
     #[test]
     fn a_broadcast_is_compared_with_its_own_operations_too() {
-        let subject = Subject { what: What::Broadcast, bytes: 8 };
+        let subject = VerbsSubject { what: VerbsOp::Broadcast, bytes: 8 };
         let (ours, bare) = (rounds(&[(30.0, 40.0)]), rounds(&[(16.0, 20.0)]));
-        let row = Row::new(subject, &ours, &rounds(&[(9.0, 10.0)])).unwrap();
-        let row = Row { bare: Bare::new(&ours, &bare), ..row };
+        let row = VerbsRow::new(subject, &ours, &rounds(&[(9.0, 10.0)])).unwrap();
+        let row = VerbsRow { bare: BareBroadcast::new(&ours, &bare), ..row };
         assert_eq!((row.ratio, row.reached), (4.0, false));
-        assert_eq!(row.bare, Some(Bare { best: 16.0, typical: 20.0, ratio: 2.0 }));
-        assert_eq!(Bare::new(&ours, &[]), None);
+        assert_eq!(row.bare, Some(BareBroadcast { best: 16.0, typical: 20.0, ratio: 2.0 }));
+        assert_eq!(BareBroadcast::new(&ours, &[]), None);
     }
 
     #[test]
     fn the_table_names_every_row_and_its_verdict() {
-        let rows = Subject::ALL.iter().filter_map(|subject| {
-            Row::new(*subject, &rounds(&[(1.0, 3.0)]), &rounds(&[(1.0, 1.0)]))
+        let rows = VerbsSubject::ALL.iter().filter_map(|subject| {
+            VerbsRow::new(*subject, &rounds(&[(1.0, 3.0)]), &rounds(&[(1.0, 1.0)]))
         });
         let fence = Fence {
             way: "deregister",
@@ -266,7 +268,7 @@ mod tests {
             revoke_best: 2.0,
             revoke: 3.0,
         };
-        let report = Report {
+        let report = VerbsReport {
             device: "rxe0".to_owned(),
             processors: 2,
             rounds: 1,
@@ -277,7 +279,7 @@ mod tests {
             reached: false,
         };
         let text = report.to_string();
-        for subject in Subject::ALL {
+        for subject in VerbsSubject::ALL {
             assert!(text.contains(subject.rival()), "{text}");
         }
         assert!(text.contains(" NO") && text.contains(" yes") && text.contains("deregister"));
@@ -285,7 +287,7 @@ mod tests {
         let (line, rest) = text.trim_end().rsplit_once('\n').map(|(a, b)| (b, a)).unwrap();
         assert!(line.starts_with("aims: ") && line.contains("; missed by "), "{rest}");
         let json = serde_json::to_value(&report).unwrap();
-        assert_eq!(json["rows"].as_array().map(Vec::len), Some(Subject::ALL.len()));
+        assert_eq!(json["rows"].as_array().map(Vec::len), Some(VerbsSubject::ALL.len()));
         assert_eq!(json["rows"][0]["what"], "write");
     }
 }

@@ -8,22 +8,22 @@ use super::error::VerbsBenchError;
 use super::fence;
 use super::perftest::{self, Measured, Tool};
 use super::pins::Pins;
-use super::report::{Bare, Report, Round, Row, thousandths};
-use super::subject::{Subject, What};
-use super::word::Turn;
+use super::report::{BareBroadcast, Round, VerbsReport, VerbsRow, thousandths};
+use super::subject::{VerbsOp, VerbsSubject};
+use super::word::VerbsTurn;
 use crate::figure::Samples;
-use crate::host::Stall;
+use crate::host::CpuStall;
 
 /// How long the host is watched in each round.
 const WATCH_NS: u64 = 50_000_000;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct VerbsPlan {
     /// On which device.
     pub device: DeviceChoice,
     /// In this order.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<VerbsSubject>,
     /// How often rivals take turns.
     pub rounds: u32,
     /// Short operations in one turn; long ones are fewer.
@@ -34,12 +34,12 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`VerbsBenchError`]; its processes are gone then.
-pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchError> {
+pub fn run(plan: &VerbsPlan, mut on_turn: impl FnMut()) -> Result<VerbsReport, VerbsBenchError> {
     let device = Device::open(&plan.device)?;
     let pins = Pins::new()?;
     let mut companions = Companions::start(&device, &pins)?;
     let mut circle = Circle::new(&plan.device)?;
-    let mut stall = Stall::default();
+    let mut stall = CpuStall::default();
     let mut astray = 0;
     let mut courses: Vec<_> =
         plan.subjects.iter().map(|subject| (*subject, [vec![], vec![], vec![]])).collect();
@@ -47,49 +47,56 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
         for (subject, [ours, rivals, bare]) in &mut courses {
             let iterations = subject.iterations(plan.iterations);
             let samples = match subject.what {
-                What::Broadcast => circle.run(subject.bytes, iterations, &pins)?,
-                What::Tree => circle.run_tree(subject.bytes, iterations, &pins)?,
-                What::TensorRead | What::TensorWrite => {
-                    let is_written = subject.what == What::TensorWrite;
+                VerbsOp::Broadcast => circle.run(subject.bytes, iterations, &pins)?,
+                VerbsOp::Tree => circle.run_tree(subject.bytes, iterations, &pins)?,
+                VerbsOp::TensorRead | VerbsOp::TensorWrite => {
+                    let is_written = subject.what == VerbsOp::TensorWrite;
                     circle.run_tensor(is_written, (subject.bytes, iterations), &pins)?
                 }
-                What::Write | What::Read | What::FetchAdd | What::Bandwidth | What::Mailbox => {
-                    companions.run(Turn::Subject(*subject), iterations)?
-                }
+                VerbsOp::Write
+                | VerbsOp::Read
+                | VerbsOp::FetchAdd
+                | VerbsOp::Bandwidth
+                | VerbsOp::Mailbox => companions.run(VerbsTurn::Subject(*subject), iterations)?,
             };
             ours.push(round(*subject, &samples)?);
-            if subject.what == What::Broadcast {
+            if subject.what == VerbsOp::Broadcast {
                 let samples = circle.run_bare(subject.bytes, iterations, &pins)?;
                 bare.push(round(*subject, &samples)?);
             }
             rivals.push(match subject.what {
-                What::Mailbox => round(*subject, &companions.run(Turn::AddAndWrite, iterations)?)?,
-                What::Broadcast => {
+                VerbsOp::Mailbox => {
+                    round(*subject, &companions.run(VerbsTurn::AddAndWrite, iterations)?)?
+                }
+                VerbsOp::Broadcast => {
                     let mut alone = |what| {
-                        let part = Subject { what, bytes: subject.bytes };
+                        let part = VerbsSubject { what, bytes: subject.bytes };
                         rival(part, iterations, &device, &pins, &mut astray)
                     };
-                    let (write, read) = (alone(What::Write)?, alone(What::Read)?);
+                    let (write, read) = (alone(VerbsOp::Write)?, alone(VerbsOp::Read)?);
                     Round { best: write.best + read.best, typical: write.typical + read.typical }
                 }
-                What::Write
-                | What::Read
-                | What::FetchAdd
-                | What::Bandwidth
-                | What::Tree
-                | What::TensorRead
-                | What::TensorWrite => rival(*subject, iterations, &device, &pins, &mut astray)?,
+                VerbsOp::Write
+                | VerbsOp::Read
+                | VerbsOp::FetchAdd
+                | VerbsOp::Bandwidth
+                | VerbsOp::Tree
+                | VerbsOp::TensorRead
+                | VerbsOp::TensorWrite => rival(*subject, iterations, &device, &pins, &mut astray)?,
             });
             on_turn();
         }
         stall.watch(WATCH_NS);
     }
     let rows = courses.iter().map(|(subject, [ours, rivals, bare])| {
-        Some(Row { bare: Bare::new(ours, bare), ..Row::new(*subject, ours, rivals)? })
+        Some(VerbsRow {
+            bare: BareBroadcast::new(ours, bare),
+            ..VerbsRow::new(*subject, ours, rivals)?
+        })
     });
     let rows: Option<Vec<_>> = rows.collect();
     let rows = rows.ok_or(VerbsBenchError::OutOfStep("a subject without a round"))?;
-    Ok(Report {
+    Ok(VerbsReport {
         device: device.name().to_owned(),
         processors: pins.count(),
         rounds: plan.rounds,
@@ -102,7 +109,7 @@ pub fn run(plan: &Plan, mut on_turn: impl FnMut()) -> Result<Report, VerbsBenchE
 }
 
 /// Our figures of one turn.
-fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> {
+fn round(subject: VerbsSubject, samples: &Samples) -> Result<Round, VerbsBenchError> {
     let figure = samples.figure().ok_or(VerbsBenchError::OutOfStep("a turn without a sample"))?;
     let unit = |ns: f64| match subject.what.is_rate() {
         true => f64::from(subject.bytes) * 1e9 / ns / f64::from(1 << 20),
@@ -113,7 +120,7 @@ fn round(subject: Subject, samples: &Samples) -> Result<Round, VerbsBenchError> 
 
 /// The rival's figures of one turn; `astray` counts the runs that were none.
 fn rival(
-    subject: Subject,
+    subject: VerbsSubject,
     iterations: u32,
     device: &Device,
     pins: &Pins,

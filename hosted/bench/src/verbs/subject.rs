@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum VerbsOp {
     /// Latency of a write.
     Write,
     /// Latency of a read.
@@ -28,9 +28,9 @@ pub enum What {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct VerbsSubject {
     /// The operation.
-    pub what: What,
+    pub what: VerbsOp,
     /// Its length in bytes.
     pub bytes: u32,
 }
@@ -48,7 +48,7 @@ const TREE_RATIO: f64 = 0.70;
 /// At least this share of the rate at which one process reads or writes.
 const TENSOR_RATIO: f64 = 0.85;
 
-impl Subject {
+impl VerbsSubject {
     /// The longest operation.
     pub const BYTES_MAX: u32 = 64 * 1024;
 
@@ -60,25 +60,25 @@ impl Subject {
 
     /// All that is measured.
     pub const ALL: [Self; 16] = [
-        Self::of(What::Write, 8),
-        Self::of(What::Write, 64),
-        Self::of(What::Write, 512),
-        Self::of(What::Write, 4096),
-        Self::of(What::Write, Self::BYTES_MAX),
-        Self::of(What::Read, 8),
-        Self::of(What::Read, Self::BYTES_MAX),
-        Self::of(What::FetchAdd, 8),
-        Self::of(What::Bandwidth, 4096),
-        Self::of(What::Bandwidth, Self::BYTES_MAX),
-        Self::of(What::Mailbox, 8),
-        Self::of(What::Broadcast, 8),
-        Self::of(What::Broadcast, Self::MESSAGE_MAX as u32),
-        Self::of(What::Tree, Self::LONG_BYTES),
-        Self::of(What::TensorRead, Self::LONG_BYTES),
-        Self::of(What::TensorWrite, Self::LONG_BYTES),
+        Self::of(VerbsOp::Write, 8),
+        Self::of(VerbsOp::Write, 64),
+        Self::of(VerbsOp::Write, 512),
+        Self::of(VerbsOp::Write, 4096),
+        Self::of(VerbsOp::Write, Self::BYTES_MAX),
+        Self::of(VerbsOp::Read, 8),
+        Self::of(VerbsOp::Read, Self::BYTES_MAX),
+        Self::of(VerbsOp::FetchAdd, 8),
+        Self::of(VerbsOp::Bandwidth, 4096),
+        Self::of(VerbsOp::Bandwidth, Self::BYTES_MAX),
+        Self::of(VerbsOp::Mailbox, 8),
+        Self::of(VerbsOp::Broadcast, 8),
+        Self::of(VerbsOp::Broadcast, Self::MESSAGE_MAX as u32),
+        Self::of(VerbsOp::Tree, Self::LONG_BYTES),
+        Self::of(VerbsOp::TensorRead, Self::LONG_BYTES),
+        Self::of(VerbsOp::TensorWrite, Self::LONG_BYTES),
     ];
 
-    const fn of(what: What, bytes: u32) -> Self {
+    const fn of(what: VerbsOp, bytes: u32) -> Self {
         Self { what, bytes }
     }
 
@@ -86,13 +86,13 @@ impl Subject {
     #[must_use]
     pub const fn rival(self) -> &'static str {
         match self.what {
-            What::Write => "ib_write_lat",
-            What::Read => "ib_read_lat",
-            What::FetchAdd => "ib_atomic_lat",
-            What::Bandwidth | What::TensorWrite => "ib_write_bw",
-            What::Mailbox => "add + write",
-            What::Broadcast => "write + read",
-            What::Tree | What::TensorRead => "ib_read_bw",
+            VerbsOp::Write => "ib_write_lat",
+            VerbsOp::Read => "ib_read_lat",
+            VerbsOp::FetchAdd => "ib_atomic_lat",
+            VerbsOp::Bandwidth | VerbsOp::TensorWrite => "ib_write_bw",
+            VerbsOp::Mailbox => "add + write",
+            VerbsOp::Broadcast => "write + read",
+            VerbsOp::Tree | VerbsOp::TensorRead => "ib_read_bw",
         }
     }
 
@@ -100,12 +100,14 @@ impl Subject {
     #[must_use]
     pub fn aim(self, ratio: f64) -> (f64, bool) {
         match self.what {
-            What::Write | What::Read | What::FetchAdd => (LATENCY_RATIO, ratio <= LATENCY_RATIO),
-            What::Bandwidth => (BANDWIDTH_RATIO, ratio >= BANDWIDTH_RATIO),
-            What::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
-            What::Broadcast => (BROADCAST_RATIO, ratio <= BROADCAST_RATIO),
-            What::Tree => (TREE_RATIO, ratio >= TREE_RATIO),
-            What::TensorRead | What::TensorWrite => (TENSOR_RATIO, ratio >= TENSOR_RATIO),
+            VerbsOp::Write | VerbsOp::Read | VerbsOp::FetchAdd => {
+                (LATENCY_RATIO, ratio <= LATENCY_RATIO)
+            }
+            VerbsOp::Bandwidth => (BANDWIDTH_RATIO, ratio >= BANDWIDTH_RATIO),
+            VerbsOp::Mailbox => (MAILBOX_RATIO, ratio <= MAILBOX_RATIO),
+            VerbsOp::Broadcast => (BROADCAST_RATIO, ratio <= BROADCAST_RATIO),
+            VerbsOp::Tree => (TREE_RATIO, ratio >= TREE_RATIO),
+            VerbsOp::TensorRead | VerbsOp::TensorWrite => (TENSOR_RATIO, ratio >= TENSOR_RATIO),
         }
     }
 
@@ -115,20 +117,20 @@ impl Subject {
     #[must_use]
     pub fn iterations(self, iterations: u32) -> u32 {
         match self.what {
-            What::Write
-            | What::Read
-            | What::FetchAdd
-            | What::Mailbox
-            | What::Broadcast
-            | What::Tree
-            | What::TensorRead
-            | What::TensorWrite => (iterations / (1 + self.bytes / 8192)).max(20),
-            What::Bandwidth => iterations,
+            VerbsOp::Write
+            | VerbsOp::Read
+            | VerbsOp::FetchAdd
+            | VerbsOp::Mailbox
+            | VerbsOp::Broadcast
+            | VerbsOp::Tree
+            | VerbsOp::TensorRead
+            | VerbsOp::TensorWrite => (iterations / (1 + self.bytes / 8192)).max(20),
+            VerbsOp::Bandwidth => iterations,
         }
     }
 }
 
-impl What {
+impl VerbsOp {
     /// Whether its figures are MiB a second, of which more is better; else latencies.
     #[must_use]
     pub const fn is_rate(self) -> bool {
@@ -136,7 +138,7 @@ impl What {
     }
 }
 
-impl std::fmt::Display for What {
+impl std::fmt::Display for VerbsOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Write => "write",

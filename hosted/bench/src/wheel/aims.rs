@@ -1,7 +1,7 @@
 //! The aims of the wheel, and whether this run reached them.
 
-use super::report::{Action, Keeper, Row};
-use crate::verdict::Verdict;
+use super::report::{TimerAction, TimerKeeper, WheelRow};
+use crate::verdict::AimVerdict;
 
 /// At most so many nanoseconds, while the timers fit into a processor's own cache.
 const START_NS: f64 = 12.0;
@@ -11,63 +11,63 @@ const ADVANCE_NS: f64 = 3.0;
 /// As many timers as are taken to fit: 400 kB of entries.
 const CACHED_TIMERS: usize = 10_000;
 
-pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
-    let cached = |row: &&Row| row.timers <= CACHED_TIMERS;
-    let any = |_: &&Row| true;
+pub(super) fn judge(rows: &[WheelRow]) -> Vec<AimVerdict> {
+    let cached = |row: &&WheelRow| row.timers <= CACHED_TIMERS;
+    let any = |_: &&WheelRow| true;
     vec![
-        within(rows, Action::Start, START_NS, "up to 10^4 timers", cached),
-        within(rows, Action::Stop, STOP_NS, "up to 10^4 timers", cached),
-        within(rows, Action::Advance, ADVANCE_NS, "any number of timers", any),
+        within(rows, TimerAction::Start, START_NS, "up to 10^4 timers", cached),
+        within(rows, TimerAction::Stop, STOP_NS, "up to 10^4 timers", cached),
+        within(rows, TimerAction::Advance, ADVANCE_NS, "any number of timers", any),
         renewing(rows),
         allocating(rows),
     ]
 }
 
-fn ours(rows: &[Row]) -> impl Iterator<Item = &Row> {
-    rows.iter().filter(|row| row.keeper == Keeper::Weft)
+fn ours(rows: &[WheelRow]) -> impl Iterator<Item = &WheelRow> {
+    rows.iter().filter(|row| row.keeper == TimerKeeper::Weft)
 }
 
 fn within(
-    rows: &[Row],
-    action: Action,
+    rows: &[WheelRow],
+    action: TimerAction,
     limit_ns: f64,
     whose: &str,
-    is_meant: impl Fn(&&Row) -> bool,
-) -> Verdict {
+    is_meant: impl Fn(&&WheelRow) -> bool,
+) -> AimVerdict {
     let aim = format!("{action} within {limit_ns:.0} ns with {whose}");
     let meant = ours(rows).filter(|row| row.action == action).filter(is_meant);
     let Some(worst) = meant.max_by(|one, other| one.p50_ns.total_cmp(&other.p50_ns)) else {
-        return Verdict::unmeasured(aim);
+        return AimVerdict::unmeasured(aim);
     };
     let found = format!("{:.1} ns with {}", worst.p50_ns, worst.timers);
-    Verdict { aim, reached: Some(worst.p50_ns <= limit_ns), found }
+    AimVerdict { aim, reached: Some(worst.p50_ns <= limit_ns), found }
 }
 
-fn renewing(rows: &[Row]) -> Verdict {
+fn renewing(rows: &[WheelRow]) -> AimVerdict {
     let aim = "to renew is cheaper than to start".to_owned();
     let of = |action, timers| {
         ours(rows).find(|row| row.action == action && row.timers == timers).map(|row| row.p50_ns)
     };
-    let shares = ours(rows).filter(|row| row.action == Action::Start).filter_map(|row| {
-        let share = of(Action::Renew, row.timers)? / row.p50_ns;
+    let shares = ours(rows).filter(|row| row.action == TimerAction::Start).filter_map(|row| {
+        let share = of(TimerAction::Renew, row.timers)? / row.p50_ns;
         Some((share, row.timers))
     });
     let Some((share, timers)) = shares.max_by(|one, other| one.0.total_cmp(&other.0)) else {
-        return Verdict::unmeasured(aim);
+        return AimVerdict::unmeasured(aim);
     };
     let found = format!("at most {share:.2} x a start, with {timers} timers");
-    Verdict { aim, reached: Some(share < 1.0), found }
+    AimVerdict { aim, reached: Some(share < 1.0), found }
 }
 
-fn allocating(rows: &[Row]) -> Verdict {
+fn allocating(rows: &[WheelRow]) -> AimVerdict {
     let aim = "no allocation".to_owned();
     let counted: Option<Vec<f64>> = ours(rows).map(|row| row.allocations).collect();
     match counted.filter(|counted| !counted.is_empty()) {
-        None => Verdict::unmeasured(aim),
+        None => AimVerdict::unmeasured(aim),
         Some(counted) => {
             let calls = counted.iter().filter(|allocations| **allocations > 0.0).count();
             let found = format!("{calls} of {} kinds of calls allocate", counted.len());
-            Verdict { aim, reached: Some(calls == 0), found }
+            AimVerdict { aim, reached: Some(calls == 0), found }
         }
     }
 }
@@ -76,12 +76,12 @@ fn allocating(rows: &[Row]) -> Verdict {
 mod tests {
     use super::*;
 
-    fn row(timers: usize, action: Action, p50_ns: f64) -> Row {
+    fn row(timers: usize, action: TimerAction, p50_ns: f64) -> WheelRow {
         let allocations = Some(0.0);
-        Row {
+        WheelRow {
             timers,
             action,
-            keeper: Keeper::Weft,
+            keeper: TimerKeeper::Weft,
             p50_ns,
             min_ns: p50_ns,
             ratio_to_weft: 1.0,
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    fn reached(rows: &[Row]) -> Vec<Option<bool>> {
+    fn reached(rows: &[WheelRow]) -> Vec<Option<bool>> {
         judge(rows).iter().map(|verdict| verdict.reached).collect()
     }
 
@@ -97,10 +97,10 @@ mod tests {
     fn aims_are_reached_at_their_limits_and_missed_beyond() {
         let rows = |over: f64| {
             [
-                row(100, Action::Start, START_NS + over),
-                row(100, Action::Stop, STOP_NS + over),
-                row(100, Action::Advance, ADVANCE_NS + over),
-                row(100, Action::Renew, START_NS - 0.1 + 2.0 * over),
+                row(100, TimerAction::Start, START_NS + over),
+                row(100, TimerAction::Stop, STOP_NS + over),
+                row(100, TimerAction::Advance, ADVANCE_NS + over),
+                row(100, TimerAction::Renew, START_NS - 0.1 + 2.0 * over),
             ]
         };
         assert_eq!(reached(&rows(0.0)), [Some(true); 5]);
@@ -110,15 +110,16 @@ mod tests {
 
     #[test]
     fn memory_beyond_the_cache_is_not_judged_but_an_advance_is() {
-        let rows = [row(100_000, Action::Start, 50.0), row(100_000, Action::Advance, 50.0)];
+        let rows =
+            [row(100_000, TimerAction::Start, 50.0), row(100_000, TimerAction::Advance, 50.0)];
         assert_eq!(reached(&rows), [None, None, Some(false), None, Some(true)]);
     }
 
     #[test]
     fn one_allocation_is_one_too_many_and_rivals_are_not_judged() {
-        let mut rows = [row(100, Action::Stop, 1.0), row(100, Action::Stop, 99.0)];
+        let mut rows = [row(100, TimerAction::Stop, 1.0), row(100, TimerAction::Stop, 99.0)];
         rows[0].allocations = Some(0.01);
-        rows[1].keeper = Keeper::DelayQueue;
+        rows[1].keeper = TimerKeeper::DelayQueue;
         assert_eq!(reached(&rows), [None, Some(true), None, None, Some(false)]);
     }
 }

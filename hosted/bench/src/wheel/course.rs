@@ -3,7 +3,7 @@
 use weft_core::time::{Duration, Instant};
 
 use super::contender::{Contender, Faulty};
-use super::report::Action;
+use super::report::TimerAction;
 use crate::figure::Samples;
 use weft::allocations::allocations;
 use weft::clock::now_ns;
@@ -50,22 +50,22 @@ impl Track {
 
 /// What one contender has shown so far.
 #[derive(Debug, Default)]
-pub(super) struct Course {
-    pub(super) series: [Series; Action::ALL.len()],
+pub(super) struct WheelCourse {
+    pub(super) series: [ActionSeries; TimerAction::ALL.len()],
     now: Instant,
     at: usize,
 }
 
 /// One action over all turns.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(super) struct ActionSeries {
     /// What one call took, by turn.
     pub(super) each_ns: Vec<f64>,
     pub(super) calls: u64,
     pub(super) allocations: u64,
 }
 
-impl Course {
+impl WheelCourse {
     /// Starts all timers; not timed.
     pub(super) fn fill(&self, contender: &mut impl Contender, track: &Track) -> Result<(), Faulty> {
         for (number, delay) in &track.timers {
@@ -96,23 +96,23 @@ impl Course {
         contender: &mut impl Contender,
         track: &Track,
     ) -> Result<(), Faulty> {
-        let mut spans = [Span::default(); Action::ALL.len()];
-        while spans[Action::Start as usize].calls < CALLS_MIN {
+        let mut spans = [TimedCalls::default(); TimerAction::ALL.len()];
+        while spans[TimerAction::Start as usize].calls < CALLS_MIN {
             let (leg, next) = track.leg(self.at);
             self.at = next;
             leg.iter().try_for_each(|(number, _)| contender.forget(*number))?;
-            spans[Action::Start as usize]
+            spans[TimerAction::Start as usize]
                 .time(leg, |(number, delay)| contender.start(number, delay))?;
-            spans[Action::Stop as usize].time(leg, |(number, _)| contender.stop(number))?;
-            spans[Action::Restart as usize]
+            spans[TimerAction::Stop as usize].time(leg, |(number, _)| contender.stop(number))?;
+            spans[TimerAction::Restart as usize]
                 .time(leg, |(number, delay)| contender.start(number, delay))?;
-            spans[Action::Renew as usize]
+            spans[TimerAction::Renew as usize]
                 .time(leg, |(number, delay)| contender.renew(number, delay))?;
         }
-        while spans[Action::Advance as usize].calls < CALLS_MIN {
+        while spans[TimerAction::Advance as usize].calls < CALLS_MIN {
             let (leg, next) = track.leg(self.at);
             self.at = next;
-            spans[Action::Advance as usize].time(leg, |_| {
+            spans[TimerAction::Advance as usize].time(leg, |_| {
                 self.now = self.now.after(BETWEEN_ADVANCES);
                 contender.advance(self.now)
             })?;
@@ -128,13 +128,13 @@ impl Course {
 
 /// Calls that were timed together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct TimedCalls {
     ns: u64,
     calls: u64,
     allocations: u64,
 }
 
-impl Span {
+impl TimedCalls {
     /// Times `call` once for each of `leg`.
     #[inline(always)]
     fn time(
@@ -153,7 +153,7 @@ impl Span {
     }
 }
 
-impl Series {
+impl ActionSeries {
     /// The median of all turns.
     pub(super) fn median(&self) -> Option<f64> {
         let mut samples = Samples::default();

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::report::{Host, hundredths, tenths};
-use crate::verdict::Verdict;
+use crate::report::{MeasuredHost, hundredths, tenths};
+use crate::verdict::AimVerdict;
 
 /// What is done with a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum TimerAction {
     /// It is started.
     Start,
     /// It is stopped.
@@ -23,12 +23,12 @@ pub enum Action {
     Advance,
 }
 
-impl Action {
+impl TimerAction {
     pub(super) const ALL: [Self; 5] =
         [Self::Start, Self::Stop, Self::Restart, Self::Renew, Self::Advance];
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for TimerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Start => "start",
@@ -43,7 +43,7 @@ impl fmt::Display for Action {
 /// Who keeps the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keeper {
+pub enum TimerKeeper {
     /// The wheel of this crate.
     Weft,
     /// `tokio_util::time::DelayQueue`.
@@ -54,7 +54,7 @@ pub enum Keeper {
     SortedMap,
 }
 
-impl fmt::Display for Keeper {
+impl fmt::Display for TimerKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Weft => "weft",
@@ -67,13 +67,13 @@ impl fmt::Display for Keeper {
 
 /// One action of one keeper, with so many timers running.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct WheelRow {
     /// How many timers run.
     pub timers: usize,
     /// What was done.
-    pub action: Action,
+    pub action: TimerAction,
     /// By whom.
-    pub keeper: Keeper,
+    pub keeper: TimerKeeper,
     /// The median of all turns, in nanoseconds a call.
     #[serde(serialize_with = "tenths")]
     pub p50_ns: f64,
@@ -89,18 +89,18 @@ pub struct Row {
 
 /// All that was measured. `Display` is the form for a terminal, `Serialize` the one for scripts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct WheelReport {
     /// By number of timers, action and keeper.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WheelRow>,
     /// Whether the keepers of other crates were there: the feature `rivals` of this build.
     pub with_rivals: bool,
     /// The machine.
-    pub host: Host,
+    pub host: MeasuredHost,
     /// What became of the aims.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<AimVerdict>,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for WheelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,

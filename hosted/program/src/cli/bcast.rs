@@ -24,7 +24,7 @@ use weft::cluster::Topology;
     group(ArgGroup::new("how").required(true).args(["neb", "tree"])),
     group(ArgGroup::new("who").required(true).args(["from", "node"]))
 )]
-pub(super) struct Arguments {
+pub(super) struct BcastArguments {
     /// By non-equivocating broadcast: no two correct nodes deliver different messages, whatever
     /// the sender does.
     #[arg(long)]
@@ -83,7 +83,7 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &BcastArguments, output: Output) -> Result<(), Failure> {
     match (arguments.from, arguments.node) {
         (Some(from), _) if arguments.tree => tree::send(arguments, from, output),
         (None, Some(node)) if arguments.tree => tree::receive(arguments, node, output),

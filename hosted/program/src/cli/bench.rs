@@ -19,34 +19,34 @@ use super::fabric_choice::explained_driver;
 use super::failure::Failure;
 use super::output::Output;
 use weft::explain::Code;
-use weft_bench::{Cell, Plan, verbs};
+use weft_bench::{Cell, MailboxPlan, verbs};
 
 /// Arguments of `weft bench`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct BenchArguments {
     #[command(subcommand)]
-    subject: Subject,
+    subject: BenchCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Subject {
+enum BenchCommand {
     /// One-way latency and rate of the mailbox, beside a bare cache line and a memcpy.
-    Mailbox(Mailbox),
+    Mailbox(MailboxBenchArguments),
     /// The driver for RDMA beside perftest, on the same device and in the same run. The exit status
     /// is 0 once all is measured: whether an aim was reached says the table, and `reached` in JSON.
-    Verbs(Verbs),
+    Verbs(VerbsBenchArguments),
     /// Instructions of a message and of an idle poll, counted in a process that is stepped. The
     /// exit status is 0 once all is counted: whether a build stays within its limits says
     /// `reached`.
-    Count(Count),
+    Count(CountBenchArguments),
     /// Broadcasts: from the call to the last delivery, beside one hop of the mailbox.
-    Neb(neb::Arguments),
+    Neb(neb::NebBenchArguments),
     /// Timers: start, stop, renew and pass time, beside what others wrote for it.
-    Wheel(wheel::Arguments),
+    Wheel(wheel::WheelBenchArguments),
     /// From a fault to suspicion, verdict, takeover and return; and verdicts that were wrong.
-    Detect(detect::Arguments),
+    Detect(detect::DetectBenchArguments),
     /// Groups: from the root's call to the last delivery, beside MPI_Bcast and copies.
-    Group(group::GroupArguments),
+    Group(group::GroupBenchArguments),
     /// Tensors by name: in their message, read, written, handed over, beside copies and hops.
     Rendezvous(rendezvous::RendezvousArguments),
     /// Programs as members: hop and rate beside the mailbox, and how soon they learn of a verdict.
@@ -78,7 +78,7 @@ enum Subject {
 }
 
 #[derive(Debug, Args)]
-struct Mailbox {
+struct MailboxBenchArguments {
     /// How long each pair of message length and writers is measured, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS", allow_negative_numbers = true)]
     seconds_per_cell: f64,
@@ -93,7 +93,7 @@ struct Mailbox {
 }
 
 #[derive(Debug, Args)]
-struct Verbs {
+struct VerbsBenchArguments {
     /// How often rivals take turns.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = between(1, 1000))]
     rounds: u32,
@@ -116,7 +116,7 @@ fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 #[derive(Debug, Args)]
-struct Count {
+struct CountBenchArguments {
     /// Messages, or polls, that each row is counted over; a step of the process takes 50 us or so.
     #[arg(long, default_value_t = 64, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -154,34 +154,37 @@ fn length(word: &str) -> Result<usize, String> {
     length.ok_or_else(|| "give 8 to 1G, as in 4096, 4K or 64M".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &BenchArguments, output: Output) -> Result<(), Failure> {
     // Those that have directories of clusters: nothing else of a benchmark outlives its process.
     let has_directories = matches!(
         arguments.subject,
-        Subject::Detect(_) | Subject::Group(_) | Subject::Member(_) | Subject::Recovery(_)
+        BenchCommand::Detect(_)
+            | BenchCommand::Group(_)
+            | BenchCommand::Member(_)
+            | BenchCommand::Recovery(_)
     );
     let _sweeper = has_directories.then(sweep::Sweeper::start).transpose()?;
     match &arguments.subject {
-        Subject::Mailbox(mailbox) => run_mailbox(mailbox, output),
-        Subject::Verbs(verbs) => run_verbs(verbs, output),
-        Subject::VerbsPeer => run_verbs_peer(),
-        Subject::Count(count) => run_count(count, output),
-        Subject::CountedWork(work) => run_counted_work(work),
-        Subject::Neb(arguments) => neb::run(arguments, output),
-        Subject::Wheel(arguments) => wheel::run(arguments, output),
-        Subject::Detect(arguments) => detect::run(arguments, output),
-        Subject::Group(arguments) => group::run(arguments, output),
-        Subject::GroupMember => weft_bench::group::run_member().map_err(Failure::new),
-        Subject::Rendezvous(arguments) => rendezvous::run(arguments, output),
-        Subject::Member(arguments) => member::run(arguments, output),
-        Subject::Recovery(arguments) => recovery::run(arguments, output),
-        Subject::MemberProgram(arguments) => member::run_program(arguments),
-        Subject::Sweep { process } => sweep::run(*process),
-        Subject::Writer => weft_bench::run_writer().map_err(Failure::new),
+        BenchCommand::Mailbox(mailbox) => run_mailbox(mailbox, output),
+        BenchCommand::Verbs(verbs) => run_verbs(verbs, output),
+        BenchCommand::VerbsPeer => run_verbs_peer(),
+        BenchCommand::Count(count) => run_count(count, output),
+        BenchCommand::CountedWork(work) => run_counted_work(work),
+        BenchCommand::Neb(arguments) => neb::run(arguments, output),
+        BenchCommand::Wheel(arguments) => wheel::run(arguments, output),
+        BenchCommand::Detect(arguments) => detect::run(arguments, output),
+        BenchCommand::Group(arguments) => group::run(arguments, output),
+        BenchCommand::GroupMember => weft_bench::group::run_member().map_err(Failure::new),
+        BenchCommand::Rendezvous(arguments) => rendezvous::run(arguments, output),
+        BenchCommand::Member(arguments) => member::run(arguments, output),
+        BenchCommand::Recovery(arguments) => recovery::run(arguments, output),
+        BenchCommand::MemberProgram(arguments) => member::run_program(arguments),
+        BenchCommand::Sweep { process } => sweep::run(*process),
+        BenchCommand::Writer => weft_bench::run_writer().map_err(Failure::new),
     }
 }
 
-fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
+fn run_mailbox(arguments: &MailboxBenchArguments, output: Output) -> Result<(), Failure> {
     let per_cell = seconds("--seconds-per-cell", arguments.seconds_per_cell)?;
     if per_cell < Duration::from_millis(20) {
         let cause =
@@ -199,7 +202,7 @@ fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let bar = output.progress(cells.len() as u64, "measuring");
-    let report = weft_bench::run(&Plan { cells, per_cell }, |_| bar.inc(1));
+    let report = weft_bench::run(&MailboxPlan { cells, per_cell }, |_| bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());
@@ -207,11 +210,11 @@ fn run_mailbox(arguments: &Mailbox, output: Output) -> Result<(), Failure> {
 }
 
 #[cfg(feature = "verbs")]
-fn run_verbs(arguments: &Verbs, output: Output) -> Result<(), Failure> {
+fn run_verbs(arguments: &VerbsBenchArguments, output: Output) -> Result<(), Failure> {
     let name = arguments.device.clone().or_else(|| std::env::var("WEFT_RDMA_DEVICE").ok());
-    let plan = verbs::Plan {
+    let plan = verbs::VerbsPlan {
         device: weft_driver::DeviceChoice { name, port: arguments.port },
-        subjects: verbs::Subject::ALL.to_vec(),
+        subjects: verbs::VerbsSubject::ALL.to_vec(),
         rounds: arguments.rounds,
         iterations: arguments.iterations,
     };
@@ -233,7 +236,7 @@ fn run_verbs_peer() -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "verbs"))]
-fn run_verbs(_: &Verbs, _: Output) -> Result<(), Failure> {
+fn run_verbs(_: &VerbsBenchArguments, _: Output) -> Result<(), Failure> {
     Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
 }
 
@@ -242,7 +245,7 @@ fn run_verbs_peer() -> Result<(), Failure> {
     Err(Failure::new(verbs::VerbsBenchError::NotBuilt))
 }
 
-fn run_count(arguments: &Count, output: Output) -> Result<(), Failure> {
+fn run_count(arguments: &CountBenchArguments, output: Output) -> Result<(), Failure> {
     let report = weft_bench::count(arguments.messages).map_err(Failure::new)?;
     output.finish(&report, &report.to_string());
     Ok(())

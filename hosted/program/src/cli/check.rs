@@ -12,12 +12,12 @@ use weft::cluster::Cluster;
 
 /// Arguments of `weft check`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct CheckArguments {
     /// The cluster file.
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &CheckArguments, output: Output) -> Result<(), Failure> {
     let mut cluster = Cluster::load(&arguments.file).map_err(Failure::new)?;
     rl::install(&mut cluster, Some(&arguments.file), output)?;
     cluster.check_programs().map_err(Failure::new)?;

@@ -14,7 +14,7 @@ use weft::explain::Code;
 
 /// Arguments of `weft completions`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct CompletionsArguments {
     /// The shell.
     shell: Shell,
 }
@@ -26,7 +26,7 @@ pub(super) struct ManArguments {
     directory: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) {
+pub(super) fn run(arguments: &CompletionsArguments, output: Output) {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "weft", &mut script);
     let script = String::from_utf8_lossy(&script);

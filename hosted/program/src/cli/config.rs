@@ -9,13 +9,13 @@ use weft::cluster::{Cluster, ExplainedKey};
 
 /// Arguments of `weft config`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ConfigArguments {
     #[command(subcommand)]
-    what: What,
+    what: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ConfigCommand {
     /// Print what a key means, what it may be and its default; without a key, all keys.
     Explain {
         /// The key with its tables: mailbox.slots.
@@ -25,13 +25,13 @@ enum What {
     Schema,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ConfigArguments, output: Output) -> Result<(), Failure> {
     match &arguments.what {
-        What::Explain { key: Some(key) } => {
+        ConfigCommand::Explain { key: Some(key) } => {
             let key = Cluster::explain_key(key).map_err(Failure::new)?;
             output.finish(&object(&key), &explained(&key));
         }
-        What::Explain { key: None } => {
+        ConfigCommand::Explain { key: None } => {
             let keys = Cluster::keys();
             let of = |key: &ExplainedKey| {
                 let default =
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             let text: String = keys.iter().filter(|key| key.keys.is_empty()).map(of).collect();
             output.finish(&json!({ "keys": keys.iter().map(object).collect::<Vec<_>>() }), &text);
         }
-        What::Schema => {
+        ConfigCommand::Schema => {
             let schema = Cluster::schema();
             output.finish(&schema, &format!("{schema:#}\n"));
         }

@@ -5,7 +5,7 @@ use clap::Args;
 use super::fabric_choice::explained;
 use super::failure::Failure;
 use super::output::Output;
-use crate::conform::{ConformError, Subject, examine, steps};
+use crate::conform::{ConformError, ConformSubject, examine, steps};
 use weft::cluster::FabricKind;
 use weft::explain::Code;
 
@@ -14,7 +14,7 @@ const ENDPOINTS: usize = 3;
 
 /// Arguments of `weft conform`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ConformArguments {
     /// What is examined: shm, which is the default, or verbs.
     #[arg(long, value_name = "FABRIC")]
     fabric: Option<String>,
@@ -46,7 +46,7 @@ fn failed(error: ConformError) -> Failure {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ConformArguments, output: Output) -> Result<(), Failure> {
     let fabric = arguments.fabric.as_deref().map(str::parse).transpose().map_err(Failure::new)?;
     let devices = &arguments.device;
     let subject = match fabric {
@@ -58,9 +58,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             let cause = format!("{} devices are named for {ENDPOINTS} endpoints", devices.len());
             return Err(Failure::of(Code::Usage, cause, "name at most one for each"));
         }
-        None if devices.is_empty() => Subject::Shm,
-        Some(FabricKind::Shm) => Subject::Shm,
-        None | Some(FabricKind::Verbs) => Subject::Verbs(devices.clone()),
+        None if devices.is_empty() => ConformSubject::Shm,
+        Some(FabricKind::Shm) => ConformSubject::Shm,
+        None | Some(FabricKind::Verbs) => ConformSubject::Verbs(devices.clone()),
     };
     let bar = output.progress(steps(arguments.rounds), "rules");
     let report = examine(&subject, arguments.rounds, |_| bar.inc(1));

@@ -12,14 +12,14 @@ use super::fabric_choice::FabricChoice;
 use super::failure::{Failure, lacking};
 use super::output::Output;
 use super::rl;
-use crate::demo::{self, Input, Shown};
+use crate::demo::{self, Demonstration, TextInput};
 use crate::doctor;
 use weft::cluster::FabricKind;
 use weft::explain::Code;
 
 /// Arguments of `weft demo`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     /// Text files to stream, instead of files of Weft's own repository.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     input: Vec<PathBuf>,
@@ -32,11 +32,11 @@ pub(super) struct Arguments {
     fabric: FabricChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &DemoArguments, output: Output) -> Result<(), Failure> {
     let input = if arguments.input.is_empty() {
-        Input::own()
+        TextInput::own()
     } else {
-        Input::read(&arguments.input).map_err(Failure::new)?
+        TextInput::read(&arguments.input).map_err(Failure::new)?
     };
     // A file that cannot be written is refused before anything is started.
     let draft = arguments.svg.as_deref().map(Draft::begin).transpose()?;
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         bar.set_message(format!("strikes survived, {arrived} messages"));
     });
     bar.finish_and_clear();
-    let Shown { summary, svg } = shown.map_err(Failure::new)?;
+    let Demonstration { summary, svg } = shown.map_err(Failure::new)?;
     if let Some(mut draft) = draft {
         draft.write(svg.as_bytes())?;
         draft.finish()?;

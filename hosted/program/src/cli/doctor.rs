@@ -14,12 +14,12 @@ use weft::explain::Code;
 
 /// Arguments of `weft doctor`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DoctorArguments {
     /// Examine the machine for the cluster of this file, instead of the default one.
     cluster: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &DoctorArguments, output: Output) -> Result<(), Failure> {
     let report = match &arguments.cluster {
         None => doctor::examine(),
         Some(path) => {

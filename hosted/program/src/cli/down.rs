@@ -21,12 +21,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft down`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DownArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &DownArguments, output: Output) -> Result<(), Failure> {
     let running = match arguments.cluster.find() {
         Err(failure) if failure.code() == Code::ClusterDead => {
             let name = arguments.cluster.clear()?;

@@ -29,13 +29,13 @@ pub(super) struct Draft {
     target: PathBuf,
     /// The name that it has, or takes for a moment.
     path: PathBuf,
-    form: Form,
+    form: DraftForm,
     file: BufWriter<File>,
 }
 
 /// Whether it can be seen before it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum DraftForm {
     Nameless,
     Named,
 }
@@ -61,7 +61,9 @@ impl Draft {
         let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
         let path = target.with_file_name(name);
         let draft = match nameless(&target) {
-            Some(file) => Self { target, path, form: Form::Nameless, file: BufWriter::new(file) },
+            Some(file) => {
+                Self { target, path, form: DraftForm::Nameless, file: BufWriter::new(file) }
+            }
             None => Self::begin_named(target, path)?,
         };
         draft.take_after(replaced.as_ref())?;
@@ -78,13 +80,13 @@ impl Draft {
     fn begin_named(target: PathBuf, path: PathBuf) -> Result<Self, Failure> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(|error| unwritable(&target, &error))?;
-        Ok(Self { target, path, form: Form::Named, file: BufWriter::new(file) })
+        Ok(Self { target, path, form: DraftForm::Named, file: BufWriter::new(file) })
     }
 
     /// As [`Self::begin`], for a command that a signal ends: nothing is left then either.
     pub(super) fn begin_interruptible(target: &Path) -> Result<Self, Failure> {
         let draft = Self::begin(target)?;
-        if draft.form == Form::Nameless {
+        if draft.form == DraftForm::Nameless {
             return Ok(draft);
         }
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| {
@@ -116,12 +118,12 @@ impl Draft {
     }
 
     fn put(&mut self) -> io::Result<()> {
-        if self.form == Form::Nameless {
+        if self.form == DraftForm::Nameless {
             match link(self.file.get_ref(), &self.target) {
                 Err(Errno::EXIST) => link(self.file.get_ref(), &self.path)?,
                 linked => return Ok(linked?),
             }
-            self.form = Form::Named;
+            self.form = DraftForm::Named;
         }
         fs::rename(&self.path, &self.target)
     }
@@ -148,7 +150,7 @@ fn own_path(file: &File) -> String {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if self.form == Form::Named {
+        if self.form == DraftForm::Named {
             // Nothing is there any more under this name once it was put in its place.
             let _ = fs::remove_file(&self.path);
         }

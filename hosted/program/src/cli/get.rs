@@ -22,7 +22,7 @@ use weft::node::control::{MESSAGES_MAX, TakenMessage};
 
 /// A message, for scripts.
 #[derive(Serialize)]
-struct Line<'a> {
+struct MessageLine<'a> {
     from: u16,
     incarnation: u16,
     sequence: u32,
@@ -32,7 +32,7 @@ struct Line<'a> {
 
 /// Arguments of `weft get`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct GetArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     timeout: f64,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &GetArguments, output: Output) -> Result<(), Failure> {
     let deadline = Deadline::after(seconds("--timeout", arguments.timeout)?);
     let running = arguments.cluster.find()?;
     let mut inbox = Inbox::new(running.connect(arguments.node)?);
@@ -107,7 +107,7 @@ fn show(
         let written = if output.is_json() {
             let &TakenMessage { from, incarnation, sequence, ref payload, .. } = message;
             let content = Content::from(&payload.0[..]);
-            write_line(out, &Line { from, incarnation, sequence, content })
+            write_line(out, &MessageLine { from, incarnation, sequence, content })
         } else {
             let line = [&message.payload.0[..], b"\n"].concat();
             out.write_all(&line).and_then(|()| out.flush())

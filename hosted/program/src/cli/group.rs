@@ -19,22 +19,22 @@ use weft::node::control::{GroupPart, GroupStatus, GroupWindow, RootStatus};
 
 /// Arguments of `weft group`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct GroupArguments {
     #[command(subcommand)]
-    what: What,
+    what: GroupCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum GroupCommand {
     /// Show each group: its members, and how far the messages of each have come.
-    Ls(Ls),
+    Ls(GroupLsArguments),
     /// Enter a barrier for members, and wait until all live members of the group have entered it.
     Barrier(Barrier),
 }
 
 /// Arguments of `weft group ls`.
 #[derive(Debug, Args)]
-struct Ls {
+struct GroupLsArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 }
@@ -59,14 +59,14 @@ struct Barrier {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &GroupArguments, output: Output) -> Result<(), Failure> {
     match &arguments.what {
-        What::Ls(arguments) => list(arguments, output),
-        What::Barrier(arguments) => barrier(arguments, output),
+        GroupCommand::Ls(arguments) => list(arguments, output),
+        GroupCommand::Barrier(arguments) => barrier(arguments, output),
     }
 }
 
-fn list(arguments: &Ls, output: Output) -> Result<(), Failure> {
+fn list(arguments: &GroupLsArguments, output: Output) -> Result<(), Failure> {
     let survey = Survey::take(&arguments.cluster.find()?);
     let groups = groups(&survey);
     let none = "no groups: set group.count to 1 in the cluster file, or add [[groups]]\n";
@@ -82,12 +82,12 @@ struct Listed<'a> {
     members: Vec<u16>,
     /// As any member reports.
     removed: BTreeSet<u16>,
-    nodes: Vec<Part<'a>>,
+    nodes: Vec<GroupProgress<'a>>,
 }
 
 /// What one member reports.
 #[derive(Debug, Serialize)]
-struct Part<'a> {
+struct GroupProgress<'a> {
     node: u16,
     standing: GroupPart,
     roots: &'a [RootStatus],
@@ -105,7 +105,11 @@ fn groups(survey: &Survey) -> Vec<Listed<'_>> {
             removed: reported.iter().flat_map(|(_, it)| it.removed.iter().copied()).collect(),
             nodes: reported
                 .iter()
-                .map(|(node, it)| Part { node: *node, standing: it.standing, roots: &it.roots })
+                .map(|(node, it)| GroupProgress {
+                    node: *node,
+                    standing: it.standing,
+                    roots: &it.roots,
+                })
                 .collect(),
             name: group.name,
             members: group.members,

@@ -44,7 +44,7 @@ const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
 
 /// Arguments of `weft guard`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct GuardArguments {
     /// The task's name, for `weft watch`, `weft status`, `weft task` and `weft report`; `--name` is
     /// the cluster's, as everywhere.
     #[arg(long, value_name = "TASK")]
@@ -95,8 +95,8 @@ struct Guarded {
     why: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<ExitCode, Failure> {
-    let Arguments { task, node, .. } = arguments;
+pub(super) fn run(arguments: &GuardArguments, output: Output) -> Result<ExitCode, Failure> {
+    let GuardArguments { task, node, .. } = arguments;
     let definition = arguments.definition()?;
     let program = find_program(&definition.program).map_err(Failure::new)?;
     let running = arguments.cluster.find()?;
@@ -154,7 +154,7 @@ impl From<ClientError> for Lost {
     }
 }
 
-impl Arguments {
+impl GuardArguments {
     /// The task as the cluster file would define it.
     fn definition(&self) -> Result<Task, Failure> {
         let name: TaskName = self.task.parse().map_err(|error| usage("--task", &error))?;
@@ -310,12 +310,12 @@ impl Guarded {
 
 /// Reports how it ended; the exit status is the program's.
 fn finish(
-    arguments: &Arguments,
+    arguments: &GuardArguments,
     guarded: Guarded,
     state: TaskState,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let Arguments { task, node, .. } = arguments;
+    let GuardArguments { task, node, .. } = arguments;
     if let (TaskState::Faulty, Some(why)) = (state, guarded.why) {
         let cure = "give the path of an executable file whose interpreter is there";
         return Err(Failure::of(Code::InputMissing, format!("not started: {why}"), cure));

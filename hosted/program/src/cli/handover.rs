@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
-use super::isolate::{LOOK_EVERY, Order, is_passing};
+use super::isolate::{LOOK_EVERY, ManagerOrder, is_passing};
 use super::output::Output;
 use weft::client::ClientError;
 use weft::clock::Deadline;
@@ -19,7 +19,7 @@ const REPEAT_EVERY: Duration = Duration::from_millis(200);
 
 /// Arguments of `weft handover`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct HandoverArguments {
     /// The rank of the node that becomes the manager; without it, the next backup in turn.
     to: Option<u16>,
 
@@ -32,8 +32,8 @@ pub(super) struct Arguments {
 }
 
 /// Has the manager hand over; waits until every node that answers has learned of the next term.
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let order = Order::new(&arguments.cluster, arguments.wait, arguments.to)?;
+pub(super) fn run(arguments: &HandoverArguments, output: Output) -> Result<(), Failure> {
+    let order = ManagerOrder::new(&arguments.cluster, arguments.wait, arguments.to)?;
     order.check_governable()?;
     let (before, _) = order.manager()?;
     let (node, epoch) = Handover { order: &order, to: arguments.to, before }.done()?;
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 struct Handover<'a> {
-    order: &'a Order,
+    order: &'a ManagerOrder,
     to: Option<u16>,
     /// The manager when the command began.
     before: u16,
@@ -113,7 +113,7 @@ impl Handover<'_> {
     fn give(&self, manager: u16, standing: &DirNetStatus) -> Result<Option<Obstacle>, Failure> {
         let Some(node) = self.to.or_else(|| self.order.backup_after(manager, standing)) else {
             let cause = format!("node {manager} is the manager");
-            return Err(Order::no_backup(&cause, standing));
+            return Err(ManagerOrder::no_backup(&cause, standing));
         };
         let client = self.order.running.connect_now(manager);
         match client.and_then(|mut client| client.order_node(node, NodeOrder::HandOver)) {

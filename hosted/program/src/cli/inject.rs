@@ -23,13 +23,13 @@ const STALL_MS_MAX: u64 = 3_600_000;
 
 /// Arguments of `weft inject`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct InjectArguments {
     #[command(subcommand)]
-    what: What,
+    what: InjectCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum InjectCommand {
     /// Kill a node's component process with SIGKILL; the node starts the next one.
     Kill(Struck),
     /// Hang a node's component: the process stays alive and makes no progress.
@@ -39,7 +39,7 @@ enum What {
     /// Kill a node with SIGKILL: its supervisor and all of its processes.
     Node(Struck),
     /// Pause a node's component for a while.
-    Stall(Stall),
+    Stall(StallArguments),
     /// Have a node equivocate: one broadcast of which every second peer receives another message.
     Equivocate(Equivocate),
     /// Cut the links between a node and others.
@@ -63,7 +63,7 @@ struct Struck {
 }
 
 #[derive(Debug, Args)]
-struct Stall {
+struct StallArguments {
     /// The node's rank.
     node: u16,
 
@@ -115,18 +115,20 @@ struct Heal {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &InjectArguments, output: Output) -> Result<(), Failure> {
     match &arguments.what {
-        What::Kill(struck) => strike(struck, output, "killed", Client::kill),
-        What::Hang(struck) => strike(struck, output, "hung", |client| client.inject(Fault::Hang)),
-        What::Silence(struck) => {
+        InjectCommand::Kill(struck) => strike(struck, output, "killed", Client::kill),
+        InjectCommand::Hang(struck) => {
+            strike(struck, output, "hung", |client| client.inject(Fault::Hang))
+        }
+        InjectCommand::Silence(struck) => {
             strike(struck, output, "silenced", |client| client.inject(Fault::Silence))
         }
-        What::Node(struck) => strike(struck, output, "node_killed", Client::kill_node),
-        What::Stall(stall) => run_stall(stall, output),
-        What::Equivocate(equivocate) => equivocate::run(equivocate, output),
-        What::Partition(partition) => run_partition(partition, output),
-        What::Heal(heal) => run_heal(heal, output),
+        InjectCommand::Node(struck) => strike(struck, output, "node_killed", Client::kill_node),
+        InjectCommand::Stall(stall) => run_stall(stall, output),
+        InjectCommand::Equivocate(equivocate) => equivocate::run(equivocate, output),
+        InjectCommand::Partition(partition) => run_partition(partition, output),
+        InjectCommand::Heal(heal) => run_heal(heal, output),
     }
 }
 
@@ -210,8 +212,8 @@ fn absent(running: &Running, node: u16, failure: Failure) -> Failure {
     Failure::of(Code::NodeUnreachable, cause, cure)
 }
 
-fn run_stall(stall: &Stall, output: Output) -> Result<(), Failure> {
-    let Stall { node, ms, cluster } = stall;
+fn run_stall(stall: &StallArguments, output: Output) -> Result<(), Failure> {
+    let StallArguments { node, ms, cluster } = stall;
     let mut client = cluster.find()?.connect(*node)?;
     client.inject(Fault::Stall { ms: *ms }).map_err(Failure::new)?;
     let object = json!({ "ok": true, "node": node, "stalled_ms": ms });

@@ -18,7 +18,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of both.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct IsolateArguments {
     /// The node's rank.
     node: u16,
 
@@ -31,9 +31,9 @@ pub(super) struct Arguments {
 }
 
 /// Has the manager isolate a node; waits until every node that answers has learned of it.
-pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn isolate(arguments: &IsolateArguments, output: Output) -> Result<(), Failure> {
     let node = arguments.node;
-    let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
+    let order = ManagerOrder::new(&arguments.cluster, arguments.wait, Some(node))?;
     let Given { manager, was_isolated } = order.give(node, NodeOrder::Isolate)?;
     let done = obeyed(node, "isolated", manager);
     let is_isolated = |standing: &DirNetStatus| standing.isolated.contains(&node);
@@ -52,9 +52,9 @@ pub(super) fn isolate(arguments: &Arguments, output: Output) -> Result<(), Failu
 }
 
 /// Has the manager release a node; waits until it runs again.
-pub(super) fn release(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn release(arguments: &IsolateArguments, output: Output) -> Result<(), Failure> {
     let node = arguments.node;
-    let order = Order::new(&arguments.cluster, arguments.wait, Some(node))?;
+    let order = ManagerOrder::new(&arguments.cluster, arguments.wait, Some(node))?;
     let Given { manager, .. } = order.give(node, NodeOrder::Release)?;
     let done = obeyed(node, "released", manager);
     order.await_all(
@@ -89,14 +89,14 @@ struct Given {
 }
 
 /// An order to the manager in progress.
-pub(super) struct Order {
+pub(super) struct ManagerOrder {
     pub(super) running: Running,
     /// How long it may take, in seconds.
     pub(super) waited: f64,
     pub(super) deadline: Deadline,
 }
 
-impl Order {
+impl ManagerOrder {
     /// An order about `node`, if one is named.
     pub(super) fn new(
         cluster: &ClusterChoice,

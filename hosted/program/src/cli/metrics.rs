@@ -14,7 +14,7 @@ use weft::explain::Code;
 
 /// Arguments of `weft metrics`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct MetricsArguments {
     /// Print the metrics of this node, instead of where all nodes serve theirs.
     #[arg(long, value_name = "RANK")]
     node: Option<u16>,
@@ -33,14 +33,14 @@ pub(super) struct Arguments {
 
 /// Where a node serves its metrics.
 #[derive(Debug, Serialize)]
-struct Place {
+struct MetricsEndpoint {
     rank: u16,
     socket: String,
     /// With `metrics.port` alone.
     url: Option<String>,
 }
 
-impl Place {
+impl MetricsEndpoint {
     fn of(running: &Running, rank: u16) -> Result<Self, Failure> {
         let socket = running.dir.metrics_socket(usize::from(rank)).map_err(Failure::new)?;
         let address = running.cluster.metrics.address(rank);
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &MetricsArguments, output: Output) -> Result<(), Failure> {
     if arguments.dashboard {
         output.finish(&json!({ "ok": true, "dashboard": DASHBOARD }), DASHBOARD);
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let cure = format!("choose a node from 0 to {}", nodes - 1);
         return Err(Failure::of(Code::NodeOutOfRange, cause, cure));
     }
-    let place = Place::of(&running, rank)?;
+    let place = MetricsEndpoint::of(&running, rank)?;
     if arguments.socket {
         output.finish(&place, &format!("{}\n", place.socket));
         return Ok(());
@@ -76,9 +76,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 fn list(running: &Running, output: Output) -> Result<(), Failure> {
-    let places: Result<Vec<_>, _> = running.ranks().map(|rank| Place::of(running, rank)).collect();
+    let places: Result<Vec<_>, _> =
+        running.ranks().map(|rank| MetricsEndpoint::of(running, rank)).collect();
     let places = places?;
-    let row = |Place { rank, socket, url }: &Place| {
+    let row = |MetricsEndpoint { rank, socket, url }: &MetricsEndpoint| {
         let url = url.as_deref().map_or_else(String::new, |url| format!("  {url}"));
         format!("{rank:>4}  {socket}{url}\n")
     };

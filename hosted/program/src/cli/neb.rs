@@ -14,13 +14,13 @@ use weft::signing::PublicKey;
 
 /// Arguments of `weft neb`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct NebArguments {
     #[command(subcommand)]
-    what: What,
+    what: NebCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum NebCommand {
     /// Write a proof that a node holds to standard output, or to a file.
     Proof(Proof),
     /// Check a proof, wherever it came from: who equivocated, and under which number.
@@ -59,9 +59,9 @@ pub(super) struct Verify {
     key: Option<PublicKey>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &NebArguments, output: Output) -> Result<(), Failure> {
     match &arguments.what {
-        What::Proof(arguments) => proof::run(arguments, output),
-        What::Verify(arguments) => verify::run(arguments, output),
+        NebCommand::Proof(arguments) => proof::run(arguments, output),
+        NebCommand::Verify(arguments) => verify::run(arguments, output),
     }
 }

@@ -25,7 +25,7 @@ use weft::runtime_dir::{ClaimedDir, ClusterDir, RuntimeDir};
 
 /// Arguments of `weft node`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct NodeArguments {
     /// The cluster file, the same for every node; without it, a cluster of default sizes.
     cluster: Option<PathBuf>,
 
@@ -77,7 +77,7 @@ pub(super) struct Arguments {
     program: Vec<String>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &NodeArguments, output: Output) -> Result<(), Failure> {
     let mut cluster = match &arguments.cluster {
         Some(path) => Cluster::load(path).map_err(Failure::new)?,
         None => Cluster::default(),
@@ -151,7 +151,7 @@ fn launcher(number: Option<RawFd>) -> Result<Box<dyn ResetNode>, NodeError> {
     Ok(Box::new(Launcher::new(socket)))
 }
 
-impl Arguments {
+impl NodeArguments {
     /// How the program of this node is run.
     fn program(&self) -> Result<ProgramRun, NodeError> {
         let adopt = |number: RawFd| adopt_inherited(number);

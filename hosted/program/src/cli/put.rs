@@ -15,7 +15,7 @@ use weft::node::control::{MESSAGES_MAX, PAYLOAD_LEN_MAX, PutOutcome, Stopped};
 
 /// Arguments of `weft put`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct PutArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     timeout: f64,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &PutArguments, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let running = arguments.cluster.find()?;
     let nodes = running.cluster.nodes;
@@ -172,7 +172,7 @@ fn full(survey: &Survey, to: u16, done: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::survey::Answer;
+    use crate::cli::survey::NodeAnswer;
     use crate::cli::survey::tests::{Seen, survey};
     use weft::cluster::Membership;
     use weft::node::control::HolderStatus;
@@ -180,7 +180,7 @@ mod tests {
     /// A cluster whose node 1 has these holders.
     fn held_by(holders: Vec<HolderStatus>) -> Survey {
         let mut survey = survey(Membership::Decided, &[(1, Seen::default())]);
-        if let Some(Answer::Answered(node)) = survey.nodes.get_mut(1) {
+        if let Some(NodeAnswer::Answered(node)) = survey.nodes.get_mut(1) {
             node.holders = holders;
         }
         survey

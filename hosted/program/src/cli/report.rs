@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Arguments of `weft report`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["error", "beat", "phase"])))]
-pub(super) struct Arguments {
+pub(super) struct ReportArguments {
     /// The task's name; a task itself need not say it.
     #[arg(long, requires = "node", value_name = "NAME")]
     task: Option<String>,
@@ -69,7 +69,7 @@ enum Became {
     },
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ReportArguments, output: Output) -> Result<(), Failure> {
     let wait = seconds("--wait", arguments.wait)?;
     let (Some(task), Some(node)) = (&arguments.task, arguments.node) else {
         return report_own(arguments, output);
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// By a task itself, which may not live to hear more.
-fn report_own(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+fn report_own(arguments: &ReportArguments, output: Output) -> Result<(), Failure> {
     let error = arguments.error;
     let sent = match arguments.phase {
         Some(phase) => task::phase(phase),

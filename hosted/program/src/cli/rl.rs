@@ -29,13 +29,13 @@ use weft_rl::{ClusterTask, SOURCE_MAX, Surroundings, Translation};
 
 /// Arguments of `weft rl`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct RlArguments {
     #[command(subcommand)]
-    command: Command,
+    command: RlCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum RlCommand {
     /// Show what is wrong with a script.
     Check(Check),
     /// Translate a script into an image.
@@ -51,7 +51,7 @@ enum Command {
         source: bool,
     },
     /// Run a script in a simulated cluster, and judge what a scenario expects of it.
-    Run(simulate::Run),
+    Run(simulate::RlRunArguments),
     /// Format scripts in place.
     ///
     /// Blanks and the case of keywords change, and nothing else. The words and strings of the image
@@ -72,7 +72,7 @@ enum Command {
         code: String,
     },
     /// Replace the script of a running cluster, at all nodes or at none.
-    Load(load::Load),
+    Load(load::RlLoadArguments),
     /// Show the script of a running cluster, and what its manager has done by it.
     Status(status::Status),
     /// Print the reference of the language.
@@ -109,24 +109,24 @@ enum Denied {
     Warnings,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &RlArguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
-        Command::Check(check) => {
+        RlCommand::Check(check) => {
             let translation = translate(check)?;
             refuse(&translation, check, output)?;
             show(&translation, &format!("{} has no error\n", check.file.display()), output);
             Ok(())
         }
-        Command::Build(build) => self::build(build, output),
-        Command::Dump { image, source } => dump(image, *source, output),
-        Command::Run(run) => simulate::run(run, output),
-        Command::Fmt { files, check } => {
+        RlCommand::Build(build) => self::build(build, output),
+        RlCommand::Dump { image, source } => dump(image, *source, output),
+        RlCommand::Run(run) => simulate::run(run, output),
+        RlCommand::Fmt { files, check } => {
             files.iter().try_for_each(|file| format(file, *check, output))
         }
-        Command::Explain { code } => explain(code, output),
-        Command::Load(load) => load::run(load, output),
-        Command::Status(status) => status::run(status, output),
-        Command::Reference => {
+        RlCommand::Explain { code } => explain(code, output),
+        RlCommand::Load(load) => load::run(load, output),
+        RlCommand::Status(status) => status::run(status, output),
+        RlCommand::Reference => {
             output.finish(&json!({ "ok": true, "text": weft_rl::REFERENCE }), weft_rl::REFERENCE);
             Ok(())
         }

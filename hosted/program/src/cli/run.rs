@@ -25,7 +25,7 @@ use super::failure::{Failure, lacking};
 use super::output::Output;
 use super::up::{Wake, listen_for_signals};
 use crate::doctor;
-use lines::Lines;
+use lines::OutputLines;
 use weft::cluster::{Cluster, Program};
 use weft::explain::{Code, times};
 use weft::launch::{LaunchError, Launched, Notice};
@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `weft run`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct RunArguments {
     #[command(flatten)]
     cluster: NewCluster,
 
@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 
 /// What is known of a member's program.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ended {
+struct ProgramState {
     /// Its last exit status, as a shell numbers it.
     status: Option<u8>,
     /// How often it was started: each start has the next incarnation's number.
@@ -71,7 +71,7 @@ struct Ended {
     joined: bool,
 }
 
-impl Ended {
+impl ProgramState {
     /// Notes that an incarnation has ended, and what there is to say. A program that cannot even
     /// join fails alike each time: that is said once, and how often in the end.
     fn note(&mut self, incarnation: u32, joined: bool, status: ExitStatus) -> Vec<String> {
@@ -99,7 +99,7 @@ impl Ended {
 
 /// Why the nodes are ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum EndReason {
     Finished,
     GivenUp { rank: u16 },
     Signal,
@@ -107,7 +107,7 @@ enum Over {
     Node { rank: u16, status: ExitStatus },
 }
 
-pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: RunArguments, output: Output) -> Result<ExitCode, Failure> {
     let (output_dir, keep) = (arguments.output.clone(), arguments.keep);
     let cluster = choose(arguments, output)?;
     doctor::lack(&cluster).map_or(Ok(()), |lack| Err(lacking(lack)))?;
@@ -115,12 +115,12 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
     // Before the first process: an impatient Ctrl-C must end the cluster in order, too.
     listen_for_signals(sender)?;
     let (lines, outputs) = match output_dir {
-        None => Lines::new(cluster.nodes).map(|(lines, outputs)| (Some(lines), outputs)),
+        None => OutputLines::new(cluster.nodes).map(|(lines, outputs)| (Some(lines), outputs)),
         Some(dir) => files(&dir, cluster.nodes).map(|outputs| (None, outputs)),
     }?;
     let launched = Launched::start_with_output(&cluster, outputs).map_err(Failure::new)?;
-    let lines = lines.map(Lines::start).transpose()?;
-    let mut members = vec![Ended::default(); cluster.nodes];
+    let lines = lines.map(OutputLines::start).transpose()?;
+    let mut members = vec![ProgramState::default(); cluster.nodes];
     let over = watch(&launched, &wakes, &mut members, keep, output);
     for (rank, member) in members.iter_mut().enumerate() {
         if let Some(line) = member.say_rest() {
@@ -128,10 +128,10 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
         }
     }
     count_running(&launched, &mut members);
-    let displaced = (over == Over::Displaced).then(|| launched.displaced());
+    let displaced = (over == EndReason::Displaced).then(|| launched.displaced());
     launched.stop().map_err(Failure::new)?;
     drop(lines);
-    if let Over::Node { rank, status } = over {
+    if let EndReason::Node { rank, status } = over {
         return Err(Failure::new(LaunchError::Ended { rank, status }));
     }
     displaced.map_or(Ok(()), |error| Err(Failure::new(error)))?;
@@ -139,7 +139,7 @@ pub(super) fn run(arguments: Arguments, output: Output) -> Result<ExitCode, Fail
 }
 
 /// Counts the incarnations of programs that still run.
-fn count_running(launched: &Launched, members: &mut [Ended]) {
+fn count_running(launched: &Launched, members: &mut [ProgramState]) {
     let unfinished = (0..).zip(members).filter(|(_, member)| member.status != Some(0));
     for (rank, member) in unfinished {
         // A node that does not answer has no program that runs.
@@ -152,20 +152,20 @@ fn count_running(launched: &Launched, members: &mut [Ended]) {
 }
 
 /// The result, and the worst status.
-fn finish(members: &[Ended], over: Over, output: Output) -> Result<ExitCode, Failure> {
+fn finish(members: &[ProgramState], over: EndReason, output: Output) -> Result<ExitCode, Failure> {
     let rows = members.iter().enumerate().map(|(rank, member)| {
-        let Ended { status, incarnations, .. } = member;
+        let ProgramState { status, incarnations, .. } = member;
         json!({ "rank": rank, "status": status, "incarnations": incarnations })
     });
-    let ok = over == Over::Finished;
+    let ok = over == EndReason::Finished;
     let object = json!({ "ok": ok, "members": rows.collect::<Vec<_>>() });
     output.finish(&object, "");
     match over {
-        Over::Signal => {
+        EndReason::Signal => {
             let cause = "ended by a signal before all programs had finished";
             Err(Failure::of(Code::Interrupted, cause, "run it again"))
         }
-        Over::GivenUp { rank } => {
+        EndReason::GivenUp { rank } => {
             let worst = members.iter().filter_map(|member| member.status).max();
             let worst = worst.filter(|status| *status > 0).unwrap_or(1);
             output.say(&format!(
@@ -174,7 +174,9 @@ fn finish(members: &[Ended], over: Over, output: Output) -> Result<ExitCode, Fai
             ));
             Ok(ExitCode::from(worst))
         }
-        Over::Finished | Over::Displaced | Over::Node { .. } => Ok(ExitCode::SUCCESS),
+        EndReason::Finished | EndReason::Displaced | EndReason::Node { .. } => {
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -182,13 +184,13 @@ fn finish(members: &[Ended], over: Over, output: Output) -> Result<ExitCode, Fai
 fn watch(
     launched: &Launched,
     wakes: &Receiver<Wake>,
-    members: &mut [Ended],
+    members: &mut [ProgramState],
     keep: bool,
     output: Output,
-) -> Over {
+) -> EndReason {
     while wakes.try_recv().is_err() {
         if !keep && members.iter().all(|member| member.status == Some(0)) {
-            return Over::Finished;
+            return EndReason::Finished;
         }
         match launched.next_notice(LOOK_EVERY) {
             Ok(Notice::Exited { rank, incarnation, joined, status }) => {
@@ -197,13 +199,13 @@ fn watch(
                     output.say(&format!("node {rank}: {line}"));
                 }
             }
-            Ok(Notice::GivenUp { rank }) => return Over::GivenUp { rank },
-            Ok(Notice::Displaced) => return Over::Displaced,
+            Ok(Notice::GivenUp { rank }) => return EndReason::GivenUp { rank },
+            Ok(Notice::Displaced) => return EndReason::Displaced,
             // By `weft down`.
             Ok(Notice::Ended { status, .. }) if status.success() => break,
             // One that was killed is started again; one that ends by itself cannot run.
             Ok(Notice::Ended { rank, status }) if status.code().is_some() => {
-                return Over::Node { rank, status };
+                return EndReason::Node { rank, status };
             }
             Ok(
                 Notice::Ended { .. }
@@ -218,9 +220,9 @@ fn watch(
         }
     }
     if members.iter().all(|member| member.status == Some(0)) {
-        Over::Finished
+        EndReason::Finished
     } else {
-        Over::Signal
+        EndReason::Signal
     }
 }
 
@@ -232,7 +234,7 @@ pub(super) fn number(status: ExitStatus) -> u8 {
 }
 
 /// The cluster of the file and the flags, with the program.
-fn choose(arguments: Arguments, output: Output) -> Result<Cluster, Failure> {
+fn choose(arguments: RunArguments, output: Output) -> Result<Cluster, Failure> {
     let mut cluster = arguments.cluster.read("run", output)?;
     choose_program(&mut cluster, arguments.program)?;
     let Some(component) = &mut cluster.component else {

@@ -11,7 +11,7 @@ use super::output::Output;
 use weft::clock;
 use weft::explain::Code;
 use weft_sim::fault::Keep;
-use weft_sim::{Bounds, Outcome, Plan, Replay, SUBJECTS, Subject, Trace, run_seeds};
+use weft_sim::{Bounds, Replay, RunOutcome, RunPlan, SUBJECTS, Subject, Trace, run_seeds};
 
 /// Failing seeds after which no more are begun.
 const FAILURES_MAX: usize = 10;
@@ -21,7 +21,7 @@ const SHRINKING_RUNS_MAX: u32 = 600;
 
 /// Arguments of `weft sim`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct SimArguments {
     /// Which protocol.
     #[arg(long, default_value = "mailbox", value_name = "NAME")]
     protocol: String,
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     orders: u32,
 }
 
-impl Arguments {
+impl SimArguments {
     fn bounds(&self, subject: &Subject) -> Bounds {
         let usual = subject.bounds();
         Bounds {
@@ -100,18 +100,18 @@ impl Arguments {
     }
 }
 
-impl Arguments {
+impl SimArguments {
     /// The run of `seed`, written down.
-    fn plan(&self, seed: u64) -> Result<Plan, Failure> {
+    fn plan(&self, seed: u64) -> Result<RunPlan, Failure> {
         let keep = match &self.faults {
             None => Keep::All,
             Some(numbers) => Keep::Only(numbers_of(numbers)?),
         };
-        Ok(Plan { seed, keep, orders_max: self.orders, trace: Trace::on() })
+        Ok(RunPlan { seed, keep, orders_max: self.orders, trace: Trace::on() })
     }
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &SimArguments, output: Output) -> Result<(), Failure> {
     let Some(subject) = Subject::named(&arguments.protocol) else {
         let cause = format!("no protocol is called {}", arguments.protocol);
         let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
@@ -130,7 +130,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 }
 
 /// The first of the seeds and how many there are, if there are so many.
-fn range(arguments: &Arguments) -> Result<(u64, u64), Failure> {
+fn range(arguments: &SimArguments) -> Result<(u64, u64), Failure> {
     let (first, seeds) = (arguments.first, arguments.seeds);
     if first.checked_add(seeds - 1).is_none() {
         let cause = format!("--seeds {seeds} from --first {first} go past the last, {}", u64::MAX);
@@ -140,7 +140,7 @@ fn range(arguments: &Arguments) -> Result<(u64, u64), Failure> {
     Ok((first, seeds))
 }
 
-fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<(), Failure> {
+fn run_many(subject: &Subject, arguments: &SimArguments, output: Output) -> Result<(), Failure> {
     let range = range(arguments)?;
     let began = clock::now_ns();
     let bar = output.progress(arguments.seeds, "simulating");
@@ -173,7 +173,7 @@ fn run_many(subject: &Subject, arguments: &Arguments, output: Output) -> Result<
     }
 }
 
-fn broken(subject: &Subject, outcome: &Outcome, cure: &str) -> Failure {
+fn broken(subject: &Subject, outcome: &RunOutcome, cure: &str) -> Failure {
     let what = outcome.violation.as_ref().map(ToString::to_string).unwrap_or_default();
     let cause = format!("{} broke a promise: {what}", subject.name);
     Failure::of(Code::Verification, cause, cure)
@@ -182,7 +182,7 @@ fn broken(subject: &Subject, outcome: &Outcome, cure: &str) -> Failure {
 fn replay(
     subject: &Subject,
     seed: u64,
-    arguments: &Arguments,
+    arguments: &SimArguments,
     output: Output,
 ) -> Result<(), Failure> {
     let plan = arguments.plan(seed)?;
@@ -222,10 +222,10 @@ fn replay(
 }
 
 /// Refuses faults behind the last of the seed; those that a shorter run does not come to are none.
-fn see_that_there_are(subject: &Subject, plan: &Plan) -> Result<(), Failure> {
+fn see_that_there_are(subject: &Subject, plan: &RunPlan) -> Result<(), Failure> {
     let Keep::Only(numbers) = &plan.keep else { return Ok(()) };
     let Some(asked) = numbers.last() else { return Ok(()) };
-    let last = (subject.run)(&Plan::of(plan.seed)).faults.last().copied();
+    let last = (subject.run)(&RunPlan::of(plan.seed)).faults.last().copied();
     if last.is_some_and(|last| *asked <= last) {
         return Ok(());
     }
@@ -260,11 +260,11 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        sim: Arguments,
+        sim: SimArguments,
     }
 
     /// The plan of a command line that was printed.
-    fn plan_of(command: &str) -> Plan {
+    fn plan_of(command: &str) -> RunPlan {
         let words = command.strip_prefix("weft ").expect("it is a command of this program");
         let sim = Command::try_parse_from(words.split(' ')).expect("it is a command").sim;
         sim.plan(sim.seed.expect("it names a seed")).expect("it names faults")
@@ -278,7 +278,7 @@ mod tests {
         let failed = failed.expect("a bug that a full queue brings out");
         let command = Replay::of(&subject, failed, SHRINKING_RUNS_MAX).to_string();
 
-        let whole = (subject.run)(&Plan { trace: Trace::on(), ..Plan::of(failed.seed) });
+        let whole = (subject.run)(&RunPlan { trace: Trace::on(), ..RunPlan::of(failed.seed) });
         let [one, other] = [(); 2].map(|()| (subject.run)(&plan_of(&command)));
         assert_eq!(one.violation.map(|broken| broken.checker), Some("lost-update"));
         assert!((1..=2).contains(&one.faults.len()), "a queue that was full: {command}");
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(one.trace, other.trace);
     }
 
-    fn sim(line: &str) -> Arguments {
+    fn sim(line: &str) -> SimArguments {
         let words = std::iter::once("sim").chain(line.split(' '));
         Command::try_parse_from(words).expect("it is a command").sim
     }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn faults_that_a_seed_does_not_have_are_refused() {
         let subject = hasty_counter();
-        let happened = (subject.run)(&Plan::of(5)).faults;
+        let happened = (subject.run)(&RunPlan::of(5)).faults;
         let look = |line: &str| {
             let plan = sim(line).plan(5).expect("it names faults");
             see_that_there_are(&subject, &plan)

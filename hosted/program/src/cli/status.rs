@@ -11,7 +11,7 @@ use super::cluster_choice::ClusterChoice;
 use super::failure::Failure;
 use super::group;
 use super::output::Output;
-use super::survey::{Answer, Survey};
+use super::survey::{NodeAnswer, Survey};
 use super::tensor;
 use weft::clock::unix_ms;
 use weft::explain::{self, nodes};
@@ -55,7 +55,7 @@ Tensors, a line for each node, if the cluster has a rendezvous:
 /// Arguments of `weft status`.
 #[derive(Debug, Args)]
 #[command(after_help = COLUMNS)]
-pub(super) struct Arguments {
+pub(super) struct StatusArguments {
     /// Show what was noted about this node: who concluded what, from which evidence, and when.
     #[arg(long, value_name = "RANK")]
     why: Option<u16>,
@@ -76,14 +76,14 @@ const VERDICTS_SHOWN: usize = 8;
 
 /// The report of `weft status`.
 #[derive(Debug, Serialize)]
-struct Report {
+struct StatusReport {
     #[serde(flatten)]
     survey: Survey,
     /// Oldest first.
     verdicts: Vec<Entry>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &StatusArguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
     if let Some(node) = arguments.why {
         let why = Why::ask(&running, node)?;
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let survey = Survey::take(&running);
     let answered = survey.answered().map(|node| node.rank);
     let verdicts = why::verdicts(&running, answered, VERDICTS_SHOWN);
-    let report = Report { survey, verdicts };
+    let report = StatusReport { survey, verdicts };
     let mut text = render(&report, unix_ms());
     if arguments.verbose {
         text.push_str(&refused(&report.survey));
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-fn render(report: &Report, now_unix_ms: u64) -> String {
+fn render(report: &StatusReport, now_unix_ms: u64) -> String {
     let status = &report.survey;
     let mut text = format!(
         "cluster {}\n{:>4}  {:<11} {:<14} {:>5} {:>11} {:>8} {:>9}  {:>7}: {:>9} {:>9} {:>6} \
@@ -123,8 +123,8 @@ fn render(report: &Report, now_unix_ms: u64) -> String {
     );
     for entry in &status.nodes {
         text.push_str(&match entry {
-            Answer::Silent { rank, state, .. } => format!("{rank:>4}  {state}\n"),
-            Answer::Answered(node) => row(node, now_unix_ms),
+            NodeAnswer::Silent { rank, state, .. } => format!("{rank:>4}  {state}\n"),
+            NodeAnswer::Answered(node) => row(node, now_unix_ms),
         });
     }
     let tasks: String = status.tasks().map(|(rank, task)| task_row(rank, task)).collect();
@@ -214,13 +214,13 @@ fn holders(status: &Survey) -> String {
 
 /// The cure for supervisors that hang; `weft up` applies it by itself while it runs.
 fn hung(status: &Survey) -> String {
-    let line = |entry: &Answer| match entry {
-        Answer::Silent { rank, supervisor_pid: Some(pid), .. } => Some(format!(
+    let line = |entry: &NodeAnswer| match entry {
+        NodeAnswer::Silent { rank, supervisor_pid: Some(pid), .. } => Some(format!(
             "node {rank} hangs: its supervisor, process {pid}, does not answer; `weft up` replaces \
              it, elsewhere `kill -9 {pid}` ends it and `weft node FILE --rank {rank}` starts it \
              again\n"
         )),
-        Answer::Silent { .. } | Answer::Answered(_) => None,
+        NodeAnswer::Silent { .. } | NodeAnswer::Answered(_) => None,
     };
     status.nodes.iter().filter_map(line).collect()
 }

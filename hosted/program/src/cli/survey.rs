@@ -22,7 +22,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Serialize)]
 pub(super) struct Survey {
     pub(super) name: String,
-    pub(super) nodes: Vec<Answer>,
+    pub(super) nodes: Vec<NodeAnswer>,
     /// What its file says.
     #[serde(skip)]
     pub(super) cluster: Cluster,
@@ -31,7 +31,7 @@ pub(super) struct Survey {
 /// A node that answered, or one that did not.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Answer {
+pub(super) enum NodeAnswer {
     Answered(Box<NodeStatus>),
     Silent {
         rank: u16,
@@ -43,7 +43,7 @@ pub(super) enum Answer {
     },
 }
 
-impl Answer {
+impl NodeAnswer {
     const fn silent(rank: u16) -> Self {
         Self::Silent { rank, state: "unreachable", incarnation: None, supervisor_pid: None }
     }
@@ -60,8 +60,8 @@ impl Survey {
         let nodes = thread::scope(|scope| {
             let ask = |rank| (rank, scope.spawn(move || ask(running, rank).0));
             let asked: Vec<_> = running.ranks().map(ask).collect();
-            let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, Answer>)| {
-                asked.join().unwrap_or_else(|_| Answer::silent(rank))
+            let answer = |(rank, asked): (u16, thread::ScopedJoinHandle<'_, NodeAnswer>)| {
+                asked.join().unwrap_or_else(|_| NodeAnswer::silent(rank))
             };
             asked.into_iter().map(answer).collect()
         });
@@ -69,7 +69,7 @@ impl Survey {
     }
 
     /// What these answers say of `cluster`.
-    pub(super) fn of(cluster: Cluster, nodes: Vec<Answer>) -> Self {
+    pub(super) fn of(cluster: Cluster, nodes: Vec<NodeAnswer>) -> Self {
         Self { name: cluster.name.to_string(), nodes, cluster }
     }
 
@@ -81,8 +81,8 @@ impl Survey {
     /// The nodes that answered.
     pub(super) fn answered(&self) -> impl Iterator<Item = &NodeStatus> {
         self.nodes.iter().filter_map(|entry| match entry {
-            Answer::Answered(node) => Some(&**node),
-            Answer::Silent { .. } => None,
+            NodeAnswer::Answered(node) => Some(&**node),
+            NodeAnswer::Silent { .. } => None,
         })
     }
 
@@ -155,13 +155,13 @@ impl Survey {
     }
 
     /// The nodes whose memory holds garbage where the next message of `origin` is due.
-    pub(super) fn damage(&self, origin: u16) -> impl Iterator<Item = Damage> {
+    pub(super) fn damage(&self, origin: u16) -> impl Iterator<Item = DamagedMessage> {
         let membership = self.cluster.neb.membership;
         self.answered().filter_map(move |node| {
             let counters = node.counters.unwrap_or_default();
             let (by, places) = (node.rank, counters.broadcast_unfit);
             let damaged = row(node, origin)?.damaged?;
-            Some(Damage { by, damaged, origin, places, membership })
+            Some(DamagedMessage { by, damaged, origin, places, membership })
         })
     }
 
@@ -190,7 +190,7 @@ impl Survey {
 /// Garbage where a message is due, which is not delivered. Displayed
 /// with what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damage {
+pub(super) struct DamagedMessage {
     /// The node that found it.
     by: u16,
     /// The node whose memory it is.
@@ -202,7 +202,7 @@ pub(super) struct Damage {
     membership: Membership,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for DamagedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { by, damaged, origin, places, membership } = *self;
         write!(
@@ -235,15 +235,15 @@ fn row(node: &NodeStatus, origin: u16) -> Option<&OriginStatus> {
 }
 
 /// The answer of one node, and the client that it gave it to.
-pub(super) fn ask(running: &Running, rank: u16) -> (Answer, Option<Client>) {
+pub(super) fn ask(running: &Running, rank: u16) -> (NodeAnswer, Option<Client>) {
     // One without a process is known to be down at once.
-    let Ok(mut client) = running.connect_now(rank) else { return (Answer::silent(rank), None) };
+    let Ok(mut client) = running.connect_now(rank) else { return (NodeAnswer::silent(rank), None) };
     match client.status_within(ANSWER_TIMEOUT) {
-        Ok(status) => (Answer::Answered(Box::new(status)), Some(client)),
+        Ok(status) => (NodeAnswer::Answered(Box::new(status)), Some(client)),
         Err(error) if error.code() == Code::Timeout => {
-            (Answer::hangs(rank, client.supervisor_pid()), None)
+            (NodeAnswer::hangs(rank, client.supervisor_pid()), None)
         }
-        Err(_) => (Answer::silent(rank), None),
+        Err(_) => (NodeAnswer::silent(rank), None),
     }
 }
 
@@ -308,13 +308,13 @@ pub(super) mod tests {
         cluster.neb.membership = membership;
         let answer = |rank| {
             let seen = nodes.iter().find(|(it, _)| *it == rank).map(|(_, seen)| *seen);
-            seen.map_or_else(|| Answer::silent(rank), |seen| answer(rank, seen))
+            seen.map_or_else(|| NodeAnswer::silent(rank), |seen| answer(rank, seen))
         };
         Survey::of(cluster, (0..4).map(answer).collect())
     }
 
-    fn answer(rank: u16, seen: Seen) -> Answer {
-        Answer::Answered(Box::new(node_status(rank, seen)))
+    fn answer(rank: u16, seen: Seen) -> NodeAnswer {
+        NodeAnswer::Answered(Box::new(node_status(rank, seen)))
     }
 
     /// The status of a node in such a cluster.

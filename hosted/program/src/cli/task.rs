@@ -22,13 +22,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft task`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct TaskArguments {
     #[command(subcommand)]
-    order: Order,
+    order: TaskCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
+enum TaskCommand {
     /// Start it, unless it runs.
     Start(Which),
     /// Kill it and leave it; one that is isolated or has finished stays that.
@@ -52,12 +52,12 @@ struct Which {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &TaskArguments, output: Output) -> Result<(), Failure> {
     let (which, order, done) = match &arguments.order {
-        Order::Start(which) => (which, TaskOrder::Start, "started"),
-        Order::Stop(which) => (which, TaskOrder::Stop, "stopped"),
-        Order::Restart(which) => (which, TaskOrder::Restart, "restarted"),
-        Order::Isolate(which) => (which, TaskOrder::Isolate, "isolated"),
+        TaskCommand::Start(which) => (which, TaskOrder::Start, "started"),
+        TaskCommand::Stop(which) => (which, TaskOrder::Stop, "stopped"),
+        TaskCommand::Restart(which) => (which, TaskOrder::Restart, "restarted"),
+        TaskCommand::Isolate(which) => (which, TaskOrder::Isolate, "isolated"),
     };
     let mut client = which.cluster.find()?.connect(which.node)?;
     let Which { task, node, .. } = which;

@@ -13,9 +13,9 @@ mod recv;
 mod send;
 mod steps;
 
-pub(super) use recv::{Arguments as RecvArguments, run as recv};
-pub(super) use send::{Arguments as SendArguments, run as send};
-pub(super) use steps::{Arguments as StepsArguments, run as steps};
+pub(super) use recv::{TensorRecvArguments, run as recv};
+pub(super) use send::{TensorSendArguments, run as send};
+pub(super) use steps::{TensorsArguments, run as steps};
 
 use std::path::Path;
 

@@ -58,7 +58,7 @@ alone.";
 /// Arguments of `weft top`.
 #[derive(Debug, Args)]
 #[command(after_help = SCREEN)]
-pub(super) struct Arguments {
+pub(super) struct TopArguments {
     /// How often the nodes are asked, in seconds; 0.1 at least.
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", allow_negative_numbers = true)]
     every: f64,
@@ -67,7 +67,7 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &TopArguments, output: Output) -> Result<(), Failure> {
     let every = seconds("--every", arguments.every)?.max(EVERY_MIN);
     if output.is_json() || !stdout().is_terminal() {
         let cause = "weft top draws on a terminal, and standard output is none";

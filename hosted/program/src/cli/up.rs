@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `weft up`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct UpArguments {
     #[command(flatten)]
     cluster: NewCluster,
 
@@ -43,12 +43,12 @@ pub(super) struct Wake;
 
 /// How a start went.
 #[derive(PartialEq, Eq)]
-enum Start {
+enum StartOutcome {
     Running,
     CalledOff,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &UpArguments, output: Output) -> Result<(), Failure> {
     if arguments.template {
         let template = Cluster::template();
         output.finish(&json!({ "template": template }), &template);
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     listen_for_signals(sender)?;
     let mut launched = Launched::start(&cluster).map_err(Failure::new)?;
     let (name, nodes) = (cluster.name.as_str(), cluster.nodes);
-    if await_running(&mut launched, &wakes)? == Start::Running {
+    if await_running(&mut launched, &wakes)? == StartOutcome::Running {
         if cluster.fabric == FabricKind::Verbs {
             output.say(&format!("over verbs, {}", cluster.verbs.detection()));
         }
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
              `weft down --name {name}` or Ctrl-C ends them"
         ));
         notify::ready(&format!("{nodes} nodes of cluster {name} run"));
-        if watch(&launched, &wakes, output) == Watched::Displaced {
+        if watch(&launched, &wakes, output) == WatchEnd::Displaced {
             let error = launched.displaced();
             launched.stop().map_err(Failure::new)?;
             return Err(Failure::new(error));
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 /// What is known of a node's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Process {
+enum ProcessState {
     Lives,
     /// And will be started again.
     Died,
@@ -102,24 +102,24 @@ enum Process {
 
 /// Why watching the nodes has ended.
 #[derive(PartialEq, Eq)]
-enum Watched {
+enum WatchEnd {
     Ended,
     Displaced,
 }
 
 /// Waits until all nodes have joined, or a signal or an order ends the cluster.
-fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<Start, Failure> {
+fn await_running(launched: &mut Launched, wakes: &Receiver<Wake>) -> Result<StartOutcome, Failure> {
     let deadline = Deadline::after(START_TIMEOUT);
     while wakes.try_recv().is_err() {
         match launched.await_running(LOOK_EVERY.min(deadline.remaining())) {
-            Ok(()) => return Ok(Start::Running),
+            Ok(()) => return Ok(StartOutcome::Running),
             // By `weft down`, or by a Ctrl-C that this process will hear of in a moment.
             Err(LaunchError::Ended { status, .. }) if ended_by_order(status) => break,
             Err(LaunchError::Client(_)) if !deadline.has_passed() => {}
             Err(error) => return Err(Failure::new(error)),
         }
     }
-    Ok(Start::CalledOff)
+    Ok(StartOutcome::CalledOff)
 }
 
 /// Whether a node has ended in order, or was ended by SIGTERM before it handled signals.
@@ -155,24 +155,24 @@ fn say_isolated(cluster: &Cluster, rank: u16, task: usize, output: Output) {
 }
 
 /// Reports what happens to the nodes until a signal comes or all have ended in order.
-fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched {
-    let mut nodes = vec![Process::Lives; launched.cluster().nodes];
+fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> WatchEnd {
+    let mut nodes = vec![ProcessState::Lives; launched.cluster().nodes];
     let mut watchdog = Watchdog::of_unit();
-    while nodes.iter().any(|node| *node != Process::Left) && wakes.try_recv().is_err() {
+    while nodes.iter().any(|node| *node != ProcessState::Left) && wakes.try_recv().is_err() {
         watchdog.quiet();
         let (rank, now, what) = match launched.next_notice(LOOK_EVERY) {
             Ok(Notice::Ended { rank, status }) if status.success() => {
-                (rank, Process::Left, "has ended".to_owned())
+                (rank, ProcessState::Left, "has ended".to_owned())
             }
-            Ok(Notice::Ended { rank, status }) => (rank, Process::Died, how_ended(status)),
+            Ok(Notice::Ended { rank, status }) => (rank, ProcessState::Died, how_ended(status)),
             Ok(Notice::Reset { rank, by, .. }) => (
                 rank,
-                Process::Lives,
+                ProcessState::Lives,
                 format!("was reset, as node {by} says, and is started again"),
             ),
             Ok(Notice::Restarted { rank }) => {
                 let what = "is started again by the launcher: no manager has reset it";
-                (rank, Process::Lives, what.to_owned())
+                (rank, ProcessState::Lives, what.to_owned())
             }
             Ok(Notice::Isolated { rank }) => {
                 output.say(&format!(
@@ -203,12 +203,12 @@ fn watch(launched: &Launched, wakes: &Receiver<Wake>, output: Output) -> Watched
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => continue,
-            Ok(Notice::Displaced) => return Watched::Displaced,
+            Ok(Notice::Displaced) => return WatchEnd::Displaced,
             Err(RecvTimeoutError::Disconnected) => break,
         };
         nodes[usize::from(rank)] = now;
-        let live = nodes.iter().filter(|node| **node == Process::Lives).count();
+        let live = nodes.iter().filter(|node| **node == ProcessState::Lives).count();
         output.say(&format!("node {rank} {what}; {live} live"));
     }
-    Watched::Ended
+    WatchEnd::Ended
 }

@@ -20,7 +20,7 @@ const FILE_MAX: usize = 64 << 20;
 /// Arguments of `weft vote`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["number", "file"])))]
-pub(super) struct Arguments {
+pub(super) struct VoteArguments {
     /// The task's name; a task itself need not say it.
     #[arg(long, requires = "node", value_name = "NAME")]
     task: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &VoteArguments, output: Output) -> Result<(), Failure> {
     let vote = vote_of(arguments)?;
     let round = arguments.round;
     let task = match (&arguments.task, arguments.node) {
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-fn vote_of(arguments: &Arguments) -> Result<Vote, Failure> {
+fn vote_of(arguments: &VoteArguments) -> Result<Vote, Failure> {
     let Some(file) = &arguments.file else {
         return Ok(Vote::Number(arguments.number.unwrap_or_default()));
     };

@@ -18,7 +18,7 @@ use weft::explain::Code;
 /// How long no node may answer before the cluster counts as ended.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct WatchArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
 }
 
 /// Prints events until the cluster ends, or for as long as it was asked to.
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &WatchArguments, output: Output) -> Result<(), Failure> {
     let limit = arguments.seconds.map(|it| seconds("--seconds", it)).transpose()?;
     let deadline = Deadline::after(limit.unwrap_or(Duration::MAX));
     let timeout = seconds("--exec-timeout", arguments.exec_timeout)?;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     exec.map_or(Ok(()), Exec::end)
 }
 
-impl Arguments {
+impl WatchArguments {
     fn selects(&self, kind: Kind) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == kind.as_str())
     }

@@ -21,8 +21,8 @@ use weft_core::fabric::{
 use weft_core::ids::Peer;
 use weft_core::time::Instant;
 
-use super::tally::{Tally, Took};
-use super::{Bench, ConformError, Subject, now};
+use super::tally::{ProbeTimes, Tally};
+use super::{Bench, ConformError, ConformSubject, now};
 
 /// How many there are.
 pub(super) const PROBES: u64 = 5;
@@ -80,12 +80,12 @@ enum Stop {
 struct Poster<'f, F: Fabric> {
     fabric: &'f mut F,
     works: u64,
-    took: Took,
+    took: ProbeTimes,
 }
 
 impl<'f, F: Fabric> Poster<'f, F> {
     fn new(fabric: &'f mut F) -> Self {
-        Self { fabric, works: 0, took: Took::default() }
+        Self { fabric, works: 0, took: ProbeTimes::default() }
     }
 
     fn post(&mut self, to: Peer, op: Op<'_>, flags: CompletionFlags) -> Result<(), Stop> {
@@ -123,9 +123,9 @@ impl<'f, F: Fabric> Poster<'f, F> {
 }
 
 /// Tells the second thread to end, also where the first one panics.
-struct Ends<'m, M: Memory>(&'m M);
+struct EndOnDrop<'m, M: Memory>(&'m M);
 
-impl<M: Memory> Drop for Ends<'_, M> {
+impl<M: Memory> Drop for EndOnDrop<'_, M> {
     fn drop(&mut self) {
         self.0.store(OPEN, END, STOP);
     }
@@ -150,7 +150,7 @@ fn watched<M: Memory + Sync, R: Default + Send, W>(
         let name = Builder::new().name("weft-conform".to_owned());
         let watcher = name.spawn_scoped(threads, watch).map_err(Stop::Thread)?;
         let written = {
-            let _ends = Ends(memory);
+            let _ends = EndOnDrop(memory);
             write()
         };
         // It panics only where the first thread would: on addresses of this file's own.
@@ -362,7 +362,7 @@ fn fence<F: Fabric>(
 
 /// Runs each probe on new endpoints.
 pub(super) fn run<B: Bench>(
-    subject: &Subject,
+    subject: &ConformSubject,
     rounds: u32,
     tally: &mut Tally,
     step: &mut impl FnMut(&'static str),

@@ -7,7 +7,7 @@ use weft::shm::conformance::Host;
 use weft_core::fabric::conformance::cases as all;
 
 use super::tally::Tally;
-use super::{Bench, ConformError, Subject};
+use super::{Bench, ConformError, ConformSubject};
 
 pub(super) fn cases() -> u64 {
     all::<Host>().len() as u64
@@ -32,7 +32,7 @@ fn blamed(said: String, untouched: Option<u64>) -> String {
 }
 
 pub(super) fn run<B: Bench>(
-    subject: &Subject,
+    subject: &ConformSubject,
     rounds: u32,
     tally: &mut Tally,
     step: &mut impl FnMut(&'static str),

@@ -34,7 +34,7 @@ fn rule_of(name: &str) -> &'static str {
 }
 
 #[derive(Debug, Default)]
-struct Row {
+struct TallyRow {
     tries: u64,
     broken: Vec<String>,
     seen: Vec<String>,
@@ -43,13 +43,13 @@ struct Row {
 /// Rows that are being filled.
 #[derive(Debug)]
 pub(super) struct Tally {
-    rows: BTreeMap<&'static str, Row>,
-    took: Took,
+    rows: BTreeMap<&'static str, TallyRow>,
+    took: ProbeTimes,
 }
 
 /// How long posts, polls and works took.
 #[derive(Debug, Default)]
-pub(super) struct Took {
+pub(super) struct ProbeTimes {
     pub(super) posts: Vec<Duration>,
     pub(super) polls: Vec<Duration>,
     pub(super) works: Vec<Duration>,
@@ -65,11 +65,11 @@ fn spread(mut times: Vec<Duration>) -> String {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        let rows = RULES.iter().map(|(rule, _)| (*rule, Row::default())).collect();
-        Self { rows, took: Took::default() }
+        let rows = RULES.iter().map(|(rule, _)| (*rule, TallyRow::default())).collect();
+        Self { rows, took: ProbeTimes::default() }
     }
 
-    fn row(&mut self, name: &str) -> &mut Row {
+    fn row(&mut self, name: &str) -> &mut TallyRow {
         self.rows.entry(rule_of(name)).or_default()
     }
 
@@ -98,14 +98,18 @@ impl Tally {
     }
 
     /// How long the works of a probe took.
-    pub(super) fn took(&mut self, took: Took) {
+    pub(super) fn took(&mut self, took: ProbeTimes) {
         self.took.posts.extend(took.posts);
         self.took.polls.extend(took.polls);
         self.took.works.extend(took.works);
     }
 
-    pub(super) fn report(mut self, fabric: &'static str, devices: Vec<String>) -> Report {
-        let Took { posts, polls, works } = std::mem::take(&mut self.took);
+    pub(super) fn report(
+        mut self,
+        fabric: &'static str,
+        devices: Vec<String>,
+    ) -> ConformanceReport {
+        let ProbeTimes { posts, polls, works } = std::mem::take(&mut self.took);
         for (name, what, times) in
             [("f7", "posts", posts), ("f8", "polls", polls), ("f12", "operations", works)]
         {
@@ -125,7 +129,7 @@ impl Tally {
             Rule { rule, held, tries: row.tries, seen: seen.join("; "), means }
         });
         let ok = rules.iter().all(|rule| rule.held);
-        Report { ok, fabric, devices, rules: rules.into() }
+        ConformanceReport { ok, fabric, devices, rules: rules.into() }
     }
 }
 
@@ -146,7 +150,7 @@ pub(crate) struct Rule {
 
 /// What was found out about a fabric.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct ConformanceReport {
     /// Whether every rule held.
     pub(crate) ok: bool,
     fabric: &'static str,
@@ -155,7 +159,7 @@ pub(crate) struct Report {
     pub(crate) rules: Vec<Rule>,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConformanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let devices = self.devices.join(", ");
         let of = if devices.is_empty() { String::new() } else { format!(" of {devices}") };

@@ -7,24 +7,24 @@ use weft_driver::{Device, DeviceChoice, Error, RESULT_UNTOUCHED};
 
 use weft::node::VerbsError;
 
-use super::{Bench, ConformError, Subject, now};
+use super::{Bench, ConformError, ConformSubject, now};
 
 fn open(devices: &[String], me: Peer) -> Result<Device, Error> {
     let name = devices.get(me.index() % devices.len().max(1)).cloned();
     Device::open(&DeviceChoice { name, ..DeviceChoice::default() })
 }
 
-fn devices(subject: &Subject) -> Vec<String> {
+fn devices(subject: &ConformSubject) -> Vec<String> {
     match subject {
-        Subject::Shm => Vec::new(),
-        Subject::Verbs(devices) => devices.clone(),
+        ConformSubject::Shm => Vec::new(),
+        ConformSubject::Verbs(devices) => devices.clone(),
     }
 }
 
 impl Bench for Rig {
     const UNTOUCHED: Option<u64> = Some(RESULT_UNTOUCHED);
 
-    fn make(subject: &Subject) -> Result<Self, ConformError> {
+    fn make(subject: &ConformSubject) -> Result<Self, ConformError> {
         let devices = devices(subject);
         Ok(Self::new(move |me| open(&devices, me), now).map_err(VerbsError::Driver)?)
     }
@@ -33,7 +33,7 @@ impl Bench for Rig {
         self.both(0, 1).expect("new endpoints run")
     }
 
-    fn check(subject: &Subject) -> Result<(), ConformError> {
+    fn check(subject: &ConformSubject) -> Result<(), ConformError> {
         let devices = devices(subject);
         for me in 0..devices.len().max(1) {
             open(&devices, Peer(me as u16)).map_err(VerbsError::Driver)?;

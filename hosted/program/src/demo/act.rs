@@ -13,7 +13,7 @@
 use serde::Serialize;
 use weft_core::dirnet::{Alarm, Verdict};
 
-use super::traffic::Flow;
+use super::traffic::ArrivalCounts;
 use super::tree::TreeSummary;
 use super::{COLLECTOR, NODES, script};
 use weft::node::chronicle::{Entry, What};
@@ -57,14 +57,14 @@ impl Strike {
 
 /// A node before the blow or after its return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct NodeSnapshot {
     pub(super) incarnation: u32,
     pub(super) supervisor_pid: i32,
     pub(super) epoch: u32,
     pub(super) manager: u16,
 }
 
-impl Standing {
+impl NodeSnapshot {
     pub(super) const fn new(status: &NodeStatus, net: &DirNetStatus) -> Self {
         Self {
             incarnation: status.incarnation,
@@ -83,8 +83,8 @@ pub(super) struct Act {
     pub(super) at_ns: u64,
     /// The node had exchanged greetings with every other again.
     pub(super) back_ns: u64,
-    pub(super) before: Standing,
-    pub(super) after: Standing,
+    pub(super) before: NodeSnapshot,
+    pub(super) after: NodeSnapshot,
     /// What all nodes noted from the blow until all agreed on one manager, in the order of time.
     pub(super) entries: Vec<Entry>,
     /// The broadcast that lost the node as its forwarder.
@@ -206,7 +206,7 @@ impl Act {
     }
 
     /// How the streams of the others fared meanwhile.
-    pub(super) fn survivors(&self, flow: &Flow) -> Vec<Survivor> {
+    pub(super) fn survivors(&self, flow: &ArrivalCounts) -> Vec<Survivor> {
         let (from, to) = (self.at_ns, self.back_ns);
         let others = (0..COLLECTOR).filter(|rank| *rank != self.node);
         let survivor = |rank| Survivor {
@@ -230,8 +230,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn standing(incarnation: u32, supervisor_pid: i32, epoch: u32, manager: u16) -> Standing {
-        Standing { incarnation, supervisor_pid, epoch, manager }
+    fn standing(incarnation: u32, supervisor_pid: i32, epoch: u32, manager: u16) -> NodeSnapshot {
+        NodeSnapshot { incarnation, supervisor_pid, epoch, manager }
     }
 
     fn noted(at_ms: u64, observer: u16, what: What) -> Entry {
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_stream_that_was_silent_for_as_long_as_the_node_was_away_has_stopped() {
         let act = node_act(Vec::new());
-        let mut flow = Flow::new(0);
+        let mut flow = ArrivalCounts::new(0);
         flow.note(900 * MS, 2);
         let [one, two] = act.survivors(&flow)[..] else { panic!("two streams survive") };
         assert_eq!((one.rank, one.arrived, act.has_gone_on(&one)), (1, 0, false));

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::{DemoError, Input, PATIENCE};
+use super::{DemoError, PATIENCE, TextInput};
 use crate::transfer::{Cutter, HEADER_LEN, Joiner, Piece};
 use weft::client::{Client, Listener};
 use weft::clock::Deadline;
@@ -25,7 +25,7 @@ const BATCH: usize = 32;
 
 /// What the broadcast has shown.
 #[derive(Debug, Default)]
-pub(super) struct Broadcasts {
+pub(super) struct BroadcastWatch {
     /// Texts received whole.
     pub(super) received: usize,
     /// Of those, with the digest of what was sent.
@@ -45,7 +45,7 @@ pub(super) struct Broadcasts {
 }
 
 /// One node's ear, which notes what must not happen.
-struct Ear {
+struct BroadcastEar {
     rank: u16,
     listener: Listener,
     /// For each origin, the last message delivered.
@@ -55,21 +55,21 @@ struct Ear {
 }
 
 /// Shows all of it on a running cluster.
-pub(super) fn show(launched: &Launched, input: &Input) -> Result<Broadcasts, DemoError> {
+pub(super) fn show(launched: &Launched, input: &TextInput) -> Result<BroadcastWatch, DemoError> {
     let ranks: Vec<u16> = launched.ranks().collect();
     let message_len = launched.cluster().neb.message_len;
     let text = input.lines().join("\n");
     let text = &text.as_bytes()[..text.len().min(TEXT_LEN_MAX)];
-    let mut shown = Broadcasts::default();
+    let mut shown = BroadcastWatch::default();
     let (mut ears, mut mouths) = (Vec::new(), Vec::new());
     for rank in &ranks {
-        ears.push(Ear::open(launched.connect(*rank, PATIENCE)?, ranks.len())?);
+        ears.push(BroadcastEar::open(launched.connect(*rank, PATIENCE)?, ranks.len())?);
         mouths.push(launched.connect(*rank, PATIENCE)?);
     }
     let (digests, heard) = thread::scope(|scope| {
         let speak = |mouth| scope.spawn(move || speak(mouth, text, message_len));
         let speakers: Vec<_> = mouths.into_iter().map(speak).collect();
-        let hear = |ear| scope.spawn(move || Ear::hear_texts(ear));
+        let hear = |ear| scope.spawn(move || BroadcastEar::hear_texts(ear));
         let hearers: Vec<_> = ears.iter_mut().map(hear).collect();
         let digests = speakers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let heard = hearers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
@@ -115,7 +115,7 @@ fn speak(mut client: Client, text: &[u8], message_len: usize) -> Result<String, 
     Ok(cutter.digest())
 }
 
-impl Ear {
+impl BroadcastEar {
     fn open(client: Client, nodes: usize) -> Result<Self, DemoError> {
         let rank = client.rank();
         let listener = Listener::begin(client, PATIENCE)?;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::frame::{Frame, What};
+use super::frame::{FrameKind, StreamFrame};
 use super::stream::Resumed;
-use super::traffic::{Flow, Traffic};
+use super::traffic::{ArrivalCounts, DemoTraffic};
 use super::{DemoError, PATIENCE};
 use weft::client::Inbox;
 use weft::clock::{Deadline, now_ns};
@@ -45,14 +45,14 @@ impl Received {
         total.saturating_sub(self.next) as u64
     }
 
-    fn note(&mut self, frame: &Frame) {
+    fn note(&mut self, frame: &StreamFrame) {
         match (frame.number as usize).cmp(&self.next) {
             Less => self.duplicated += 1,
             Greater => self.put_aside += 1,
             Equal => {
                 self.next += 1;
                 self.frames += 1;
-                self.lines += u64::from(frame.what == What::LineEnd);
+                self.lines += u64::from(frame.what == FrameKind::LineEnd);
                 frame.absorb(&mut self.digest);
             }
         }
@@ -68,25 +68,25 @@ pub(super) struct Collector {
     /// By rank of the sender.
     pub(super) streams: Vec<Received>,
     /// When what arrived.
-    pub(super) flow: Flow,
+    pub(super) flow: ArrivalCounts,
     /// Messages that are no frame, or whose sender has no stream.
     pub(super) altered: u64,
     /// To whom to answer how far it came.
     resumes: Vec<SyncSender<Resumed>>,
-    traffic: Arc<Traffic>,
+    traffic: Arc<DemoTraffic>,
 }
 
 impl Collector {
-    pub(super) fn new(resumes: Vec<SyncSender<Resumed>>, traffic: Arc<Traffic>) -> Self {
+    pub(super) fn new(resumes: Vec<SyncSender<Resumed>>, traffic: Arc<DemoTraffic>) -> Self {
         let streams = vec![Received::default(); resumes.len()];
-        Self { streams, flow: Flow::new(now_ns()), altered: 0, resumes, traffic }
+        Self { streams, flow: ArrivalCounts::new(now_ns()), altered: 0, resumes, traffic }
     }
 
     /// Takes messages until every stream has ended, or some thread cannot go on.
     pub(super) fn collect(
         &mut self,
         inbox: &mut Inbox,
-        mut progress: impl FnMut(&Traffic),
+        mut progress: impl FnMut(&DemoTraffic),
     ) -> Result<(), DemoError> {
         let mut silent = Deadline::after(PATIENCE);
         while self.streams.iter().any(|stream| !stream.ended) {
@@ -113,19 +113,19 @@ impl Collector {
     fn note(&mut self, at_ns: u64, message: &TakenMessage) {
         let sender = usize::from(message.from);
         let (Ok(frame), Some(stream)) =
-            (Frame::decode(&message.payload.0), self.streams.get_mut(sender))
+            (StreamFrame::decode(&message.payload.0), self.streams.get_mut(sender))
         else {
             self.altered += 1;
             return;
         };
         match frame.what {
-            What::Resume => {
+            FrameKind::Resume => {
                 let answer = Resumed { question: frame.number, next: stream.next };
                 // There is room for every time that a question may be put.
                 let _ = self.resumes[sender].try_send(answer);
             }
-            What::End => stream.ended = true,
-            What::Part | What::LineEnd => {
+            FrameKind::End => stream.ended = true,
+            FrameKind::Part | FrameKind::LineEnd => {
                 stream.note(&frame);
                 self.flow.note(at_ns, sender);
                 self.traffic.note_arrived(sender);
@@ -142,8 +142,12 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn frame(number: u32) -> Frame {
-        Frame { number, what: What::LineEnd, text: format!("line {number}").into_bytes() }
+    fn frame(number: u32) -> StreamFrame {
+        StreamFrame {
+            number,
+            what: FrameKind::LineEnd,
+            text: format!("line {number}").into_bytes(),
+        }
     }
 
     #[test]

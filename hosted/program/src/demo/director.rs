@@ -9,10 +9,10 @@ use std::sync::Arc;
 use rustix::process::{Pid, Signal, kill_process};
 use weft_core::dirnet::Verdict;
 
-use super::act::{Act, Standing, Strike};
+use super::act::{Act, NodeSnapshot, Strike};
 use super::nodes::Nodes;
 use super::script::{self, ScriptSummary};
-use super::traffic::Traffic;
+use super::traffic::DemoTraffic;
 use super::tree::TreeBroadcast;
 use super::{COLLECTOR, DemoError};
 use weft::client::Client;
@@ -28,7 +28,7 @@ pub(super) struct Director {
     pub(super) nodes: Nodes,
     /// What is broadcast along a tree.
     pub(super) text: Arc<[u8]>,
-    pub(super) traffic: Arc<Traffic>,
+    pub(super) traffic: Arc<DemoTraffic>,
 }
 
 impl Director {
@@ -62,7 +62,7 @@ impl Director {
     }
 
     /// Kills the task, and waits until it was ordered to run again and does.
-    fn strike_task(&self, client: &mut Client, before: Standing) -> Result<Act, DemoError> {
+    fn strike_task(&self, client: &mut Client, before: NodeSnapshot) -> Result<Act, DemoError> {
         let status = client.status()?;
         let pid = script::status_of(&status).and_then(|task| Pid::from_raw(task.pid?));
         let none = || DemoError::Stopped("the task does not run".to_owned());
@@ -77,7 +77,7 @@ impl Director {
         })?;
         let back = entries.iter().find(|it| script::is_restart(&it.what));
         let back_ns = back.map_or(at_ns, |entry| entry.at_ns);
-        let after = Standing::new(&client.status()?, &self.nodes.await_manager()?);
+        let after = NodeSnapshot::new(&client.status()?, &self.nodes.await_manager()?);
         let (strike, node) = (Strike::Task, client.rank());
         Ok(Act { strike, node, at_ns, back_ns, before, after, entries, tree: None })
     }
@@ -101,7 +101,7 @@ impl Director {
         let status = self.nodes.await_return(node, before.incarnation + 1)?;
         let back_ns = now_ns();
         let net = self.nodes.await_manager()?;
-        let after = Standing::new(&status, &net);
+        let after = NodeSnapshot::new(&status, &net);
         let entries = self.await_admitted(node, at_ns)?;
         let tree = tree.map(TreeBroadcast::end).transpose()?;
         Ok(Act { strike, node, at_ns, back_ns, before, after, entries, tree })
@@ -109,7 +109,7 @@ impl Director {
 
     /// The node to strike, if all take part, and its status. A component that only its supervisor
     /// knows would be missed by no other node.
-    fn aim(&self, strike: Strike) -> Option<(Client, Standing)> {
+    fn aim(&self, strike: Strike) -> Option<(Client, NodeSnapshot)> {
         let net = self.nodes.agreed()?;
         let node = match strike {
             Strike::Task => script::GUARD,
@@ -121,7 +121,7 @@ impl Director {
         let status = client.status().ok()?;
         let is_member = status.dirnet.as_ref().is_some_and(DirNetStatus::is_member);
         let is_running = script::status_of(&status).is_none_or(|task| task.pid.is_some());
-        (is_member && is_running).then(|| (client, Standing::new(&status, &net)))
+        (is_member && is_running).then(|| (client, NodeSnapshot::new(&status, &net)))
     }
 
     /// Waits until a manager has noted that `node` is a member again; what was noted by then.

@@ -18,7 +18,7 @@ mod panel;
 use std::fmt::Write as _;
 
 use super::Summary;
-use super::traffic::Flow;
+use super::traffic::ArrivalCounts;
 use panel::Panel;
 
 /// The width of the whole.
@@ -48,7 +48,7 @@ const LEGEND: [(&str, &str); 5] = [
 ];
 
 /// The drawing.
-pub(super) fn draw(summary: &Summary, flow: &Flow, began_ns: u64) -> String {
+pub(super) fn draw(summary: &Summary, flow: &ArrivalCounts, began_ns: u64) -> String {
     let mut body = String::new();
     let mut top = HEAD;
     for recovery in &summary.recoveries {

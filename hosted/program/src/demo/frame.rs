@@ -12,14 +12,14 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::Input;
+use super::TextInput;
 
 const HEADER_LEN: usize = 16;
 const HASH_START: usize = 8;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum FrameKind {
     /// A part of a line; more follow.
     Part,
     /// A line, or the last part of one.
@@ -32,9 +32,9 @@ pub(super) enum What {
 
 /// A message of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct StreamFrame {
     pub(super) number: u32,
-    pub(super) what: What,
+    pub(super) what: FrameKind,
     pub(super) text: Vec<u8>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoFrame;
 
-impl Frame {
+impl StreamFrame {
     /// A frame without text.
-    pub(super) const fn mark(number: u32, what: What) -> Self {
+    pub(super) const fn mark(number: u32, what: FrameKind) -> Self {
         Self { number, what, text: Vec::new() }
     }
 
@@ -56,7 +56,7 @@ impl Frame {
     /// Goes on with the digest of a stream.
     pub(super) fn absorb(&self, digest: &mut Sha256) {
         digest.update(&self.text);
-        if self.what == What::LineEnd {
+        if self.what == FrameKind::LineEnd {
             digest.update(b"\n");
         }
     }
@@ -65,10 +65,10 @@ impl Frame {
         let mut payload = vec![0; HEADER_LEN];
         payload[..4].copy_from_slice(&self.number.to_le_bytes());
         payload[4] = match self.what {
-            What::Part => 0,
-            What::LineEnd => 1,
-            What::Resume => 2,
-            What::End => 3,
+            FrameKind::Part => 0,
+            FrameKind::LineEnd => 1,
+            FrameKind::Resume => 2,
+            FrameKind::End => 3,
         };
         let hash = hash(&payload[..5], &self.text);
         payload[HASH_START..HEADER_LEN].copy_from_slice(&hash);
@@ -80,10 +80,10 @@ impl Frame {
         let (header, text) = payload.split_at_checked(HEADER_LEN).ok_or(NoFrame)?;
         let number = header.first_chunk::<4>().map(|number| u32::from_le_bytes(*number));
         let what = match header[4] {
-            0 => What::Part,
-            1 => What::LineEnd,
-            2 => What::Resume,
-            3 => What::End,
+            0 => FrameKind::Part,
+            1 => FrameKind::LineEnd,
+            2 => FrameKind::Resume,
+            3 => FrameKind::End,
             _ => return Err(NoFrame),
         };
         if header[HASH_START..] != hash(&header[..5], text) {
@@ -99,20 +99,20 @@ fn hash(head: &[u8], text: &[u8]) -> [u8; HEADER_LEN - HASH_START] {
 }
 
 /// The frames of an input for messages of up to `message_len` bytes.
-pub(super) fn split(input: &Input, message_len: usize) -> Vec<Frame> {
+pub(super) fn split(input: &TextInput, message_len: usize) -> Vec<StreamFrame> {
     let room = message_len - HEADER_LEN;
     let mut frames = Vec::with_capacity(input.lines().len());
     for line in input.lines() {
         let mut parts = line.as_bytes().chunks(room).peekable();
         let mut push = |what, text: &[u8]| {
             let number = u32::try_from(frames.len()).unwrap_or(u32::MAX);
-            frames.push(Frame { number, what, text: text.to_vec() });
+            frames.push(StreamFrame { number, what, text: text.to_vec() });
         };
         if line.is_empty() {
-            push(What::LineEnd, &[]);
+            push(FrameKind::LineEnd, &[]);
         }
         while let Some(part) = parts.next() {
-            push(if parts.peek().is_some() { What::Part } else { What::LineEnd }, part);
+            push(if parts.peek().is_some() { FrameKind::Part } else { FrameKind::LineEnd }, part);
         }
     }
     frames
@@ -126,23 +126,23 @@ mod tests {
     proptest! {
         #[test]
         fn a_frame_comes_back(number in any::<u32>(), text in any::<Vec<u8>>()) {
-            let frame = Frame { number, what: What::LineEnd, text };
-            prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+            let frame = StreamFrame { number, what: FrameKind::LineEnd, text };
+            prop_assert_eq!(StreamFrame::decode(&frame.encode()), Ok(frame));
         }
 
         #[test]
         fn an_altered_frame_is_none(at in any::<prop::sample::Index>(), flip in 1u8..) {
-            let frame = Frame { number: 7, what: What::Part, text: b"warp".to_vec() };
+            let frame = StreamFrame { number: 7, what: FrameKind::Part, text: b"warp".to_vec() };
             let mut payload = frame.encode();
             let at = at.index(payload.len());
             payload[at] ^= flip;
             // The three spare bytes of the header mean nothing.
-            prop_assert!((5..8).contains(&at) || Frame::decode(&payload).is_err());
+            prop_assert!((5..8).contains(&at) || StreamFrame::decode(&payload).is_err());
         }
 
         #[test]
         fn bytes_that_are_no_frame_do_no_harm(payload in any::<Vec<u8>>()) {
-            let _ = Frame::decode(&payload);
+            let _ = StreamFrame::decode(&payload);
         }
     }
 }

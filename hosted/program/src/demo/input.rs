@@ -22,7 +22,7 @@ const OWN: [(&str, &str); 8] = [
 ];
 /// Text, as lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct TextInput {
     names: Vec<String>,
     lines: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl Explain for InputError {
     }
 }
 
-impl Input {
+impl TextInput {
     /// The repository's own files.
     #[must_use]
     pub fn own() -> Self {
@@ -165,28 +165,28 @@ mod tests {
     #[test]
     fn lines_come_in_order_with_or_without_a_last_end() {
         let (_scratch, paths) = file(b"one\n\nthree");
-        let input = Input::read(&paths).unwrap();
+        let input = TextInput::read(&paths).unwrap();
         assert_eq!(input.lines(), ["one", "", "three"]);
     }
 
     #[test]
     fn what_is_not_text_is_refused_at_its_byte() {
         let (_scratch, paths) = file(b"ab\0c");
-        let zero = Input::read(&paths).unwrap_err();
+        let zero = TextInput::read(&paths).unwrap_err();
         assert!(matches!(zero, InputError::Binary { offset: 2, .. }), "{zero}");
         let (_scratch, paths) = file(b"abc\xFF");
-        let wild = Input::read(&paths).unwrap_err();
+        let wild = TextInput::read(&paths).unwrap_err();
         assert!(matches!(wild, InputError::Binary { offset: 3, .. }), "{wild}");
     }
 
     #[test]
     fn a_missing_file_a_directory_and_an_empty_file_are_told_apart() {
         let (scratch, paths) = file(b"");
-        assert!(matches!(Input::read(&paths), Err(InputError::Empty)));
+        assert!(matches!(TextInput::read(&paths), Err(InputError::Empty)));
         let missing = vec![scratch.path().join("nothing")];
-        assert!(matches!(Input::read(&missing), Err(InputError::Missing { .. })));
+        assert!(matches!(TextInput::read(&missing), Err(InputError::Missing { .. })));
         let directory = vec![scratch.path().to_owned()];
-        assert!(matches!(Input::read(&directory), Err(InputError::Unreadable { .. })));
+        assert!(matches!(TextInput::read(&directory), Err(InputError::Unreadable { .. })));
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let fifo = scratch.path().join("fifo");
         mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
         for path in [PathBuf::from("/dev/zero"), fifo] {
-            let refused = Input::read(&[path]).unwrap_err();
+            let refused = TextInput::read(&[path]).unwrap_err();
             assert!(matches!(refused, InputError::Unreadable { .. }), "{refused}");
         }
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::collector::hex;
-use super::frame::{Frame, What};
+use super::frame::{FrameKind, StreamFrame};
 use super::nodes::Nodes;
-use super::traffic::Traffic;
+use super::traffic::DemoTraffic;
 use super::{COLLECTOR, DemoError, PATIENCE};
 use weft::client::{Client, ClientError};
 use weft::clock::{Deadline, now_ns};
@@ -42,12 +42,12 @@ pub(super) struct Resumed {
 }
 
 /// A stream under way.
-pub(super) struct Stream {
+pub(super) struct MessageStream {
     nodes: Nodes,
     client: Client,
     /// One round of the input.
-    frames: Arc<[Frame]>,
-    traffic: Arc<Traffic>,
+    frames: Arc<[StreamFrame]>,
+    traffic: Arc<DemoTraffic>,
     resumed_at: Receiver<Resumed>,
     digest: Sha256,
     end: StreamEnd,
@@ -71,12 +71,12 @@ pub(super) struct StreamEnd {
     pub(super) digest: String,
 }
 
-impl Stream {
+impl MessageStream {
     pub(super) fn new(
         nodes: Nodes,
         client: Client,
-        frames: Arc<[Frame]>,
-        traffic: Arc<Traffic>,
+        frames: Arc<[StreamFrame]>,
+        traffic: Arc<DemoTraffic>,
         resumed_at: Receiver<Resumed>,
     ) -> Self {
         let end = StreamEnd { rank: client.rank(), ..StreamEnd::default() };
@@ -92,8 +92,9 @@ impl Stream {
                 return Ok(self.end);
             }
             let frames = self.frames.iter().cycle().skip(next % round).zip(next..next + BATCH);
-            let batch: Vec<Frame> = frames.map(|(frame, number)| frame.numbered(number)).collect();
-            let messages: Vec<_> = batch.iter().map(Frame::encode).collect();
+            let batch: Vec<StreamFrame> =
+                frames.map(|(frame, number)| frame.numbered(number)).collect();
+            let messages: Vec<_> = batch.iter().map(StreamFrame::encode).collect();
             let began_ns = now_ns();
             let landed = match self.put(&messages)? {
                 Some(outcome) => outcome.put,
@@ -104,7 +105,7 @@ impl Stream {
             let took = Duration::from_nanos(now_ns() - began_ns);
             thread::park_timeout(took.saturating_mul(REST).min(REST_MAX));
         }
-        self.mark(&Frame::mark(u32::try_from(next).unwrap_or(u32::MAX), What::End))?;
+        self.mark(&StreamFrame::mark(u32::try_from(next).unwrap_or(u32::MAX), FrameKind::End))?;
         self.end.acknowledged = next;
         self.end.rounds = next / round;
         self.end.digest = hex(&self.digest.finalize());
@@ -143,7 +144,7 @@ impl Stream {
             return Err(stopped("a component was lost again and again"));
         }
         let question = u32::try_from(self.end.resumed).unwrap_or(u32::MAX);
-        self.mark(&Frame::mark(question, What::Resume))?;
+        self.mark(&StreamFrame::mark(question, FrameKind::Resume))?;
         let deadline = Deadline::after(PATIENCE);
         let answer = loop {
             let answer = self.resumed_at.recv_timeout(deadline.remaining());
@@ -160,7 +161,7 @@ impl Stream {
     }
 
     /// Puts a mark; one that arrives twice does no harm.
-    fn mark(&mut self, mark: &Frame) -> Result<(), DemoError> {
+    fn mark(&mut self, mark: &StreamFrame) -> Result<(), DemoError> {
         let mark = mark.encode();
         for _ in 0..MARKS_MAX {
             if self.put(std::slice::from_ref(&mark))?.is_some() {

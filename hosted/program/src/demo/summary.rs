@@ -7,13 +7,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Input;
+use super::TextInput;
 use super::act::Act;
-use super::broadcast::Broadcasts;
+use super::broadcast::BroadcastWatch;
 use super::collector::{Collector, Received};
 use super::script::ScriptSummary;
 use super::stream::StreamEnd;
-use super::timeline::{Ms, Recovery};
+use super::timeline::{BlowRecovery, Ms};
 use super::tree::{TreeReceived, TreeSummary};
 use weft::cluster::Cluster;
 use weft::explain::{self, times};
@@ -26,7 +26,7 @@ pub struct Summary {
     /// From the first process started to the last ended.
     pub elapsed_ms: u64,
     /// What was done, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DemoStep>,
     /// Where the lines were from.
     pub inputs: Vec<String>,
     /// Lines of the input.
@@ -52,7 +52,7 @@ pub struct Summary {
     /// Nodes that reported the injected equivocation.
     pub conflicts: usize,
     /// What was done to the nodes while the streams flowed, and how each came back.
-    pub recoveries: Vec<Recovery>,
+    pub recoveries: Vec<BlowRecovery>,
     /// The broadcast along a tree that lost its forwarder.
     pub tree: Option<TreeSummary>,
     /// What the recovery script did about a task that failed.
@@ -63,7 +63,7 @@ pub struct Summary {
 
 /// One step.
 #[derive(Clone, Debug, Serialize)]
-pub struct Step {
+pub struct DemoStep {
     /// What was shown.
     pub name: &'static str,
     /// Whether it held.
@@ -98,7 +98,7 @@ pub struct StreamSummary {
 }
 
 impl Summary {
-    pub(super) fn new(input: &Input) -> Self {
+    pub(super) fn new(input: &TextInput) -> Self {
         Self {
             ok: false,
             elapsed_ms: 0,
@@ -123,7 +123,7 @@ impl Summary {
     }
 
     fn step(&mut self, name: &'static str, ok: bool, detail: String) {
-        self.steps.push(Step { name, ok, detail });
+        self.steps.push(DemoStep { name, ok, detail });
     }
 
     pub(super) fn note_started(&mut self, cluster: &Cluster, took_ns: u64) {
@@ -195,8 +195,8 @@ impl Summary {
         self.streams.push(stream);
     }
 
-    pub(super) fn note_recovery(&mut self, act: &Act, recovery: Recovery) {
-        let Recovery { node, incarnations: (before, after), terms, .. } = &recovery;
+    pub(super) fn note_recovery(&mut self, act: &Act, recovery: BlowRecovery) {
+        let BlowRecovery { node, incarnations: (before, after), terms, .. } = &recovery;
         let ok = recovery.is_complete() && act.has_returned();
         let mut detail = format!("node {node}, incarnation {before}, then {after}");
         let [(epoch, manager), (next_epoch, next_manager)] = terms;
@@ -260,8 +260,8 @@ impl Summary {
         self.script = Some(script);
     }
 
-    pub(super) fn note_broadcasts(&mut self, shown: &Broadcasts) {
-        let Broadcasts { received, equal, delivered, repeated, .. } = *shown;
+    pub(super) fn note_broadcasts(&mut self, shown: &BroadcastWatch) {
+        let BroadcastWatch { received, equal, delivered, repeated, .. } = *shown;
         (self.broadcasts, self.broadcasts_equal) = (received, equal);
         self.conflicts = shown.disputed.len();
         let nodes = super::NODES;

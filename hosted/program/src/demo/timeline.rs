@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_core::dirnet::Verdict;
 
 use super::act::{Act, Milestone, Strike, Survivor};
-use super::traffic::Flow;
+use super::traffic::ArrivalCounts;
 use super::tree::TreeSummary;
 use weft::node::chronicle::{Entry, TaskNote, TaskStep, What};
 
@@ -20,7 +20,7 @@ pub struct Moment {
     /// About which node.
     pub node: u16,
     /// What kind of moment it is.
-    pub kind: Kind,
+    pub kind: MomentKind,
     /// What, in words: for verdicts, on what evidence.
     pub what: String,
 }
@@ -28,7 +28,7 @@ pub struct Moment {
 /// What kind of moment it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MomentKind {
     /// What was done to the cluster.
     Blow,
     /// A sign that something is wrong: an alarm, silence, the end of a process.
@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// How the cluster recovered from one blow.
 #[derive(Clone, Debug, Serialize)]
-pub struct Recovery {
+pub struct BlowRecovery {
     /// As `weft inject` names it: `kill`, `hang` or `node`; or `task`.
     pub name: &'static str,
     /// What that is.
@@ -82,10 +82,10 @@ impl Moment {
             | What::Failed { .. }
             | What::Disputed { .. }
             | What::Proven { .. }
-            | What::Forged { .. } => Kind::Sign,
-            what @ What::Verdict(_) if what.is_verdict(Verdict::Admitted) => Kind::Return,
-            What::Verdict(_) => Kind::Verdict,
-            What::Running { .. } | What::Restored => Kind::Return,
+            | What::Forged { .. } => MomentKind::Sign,
+            what @ What::Verdict(_) if what.is_verdict(Verdict::Admitted) => MomentKind::Return,
+            What::Verdict(_) => MomentKind::Verdict,
+            What::Running { .. } | What::Restored => MomentKind::Return,
             What::Started { .. }
             | What::Noted { .. }
             | What::Fenced { .. }
@@ -93,7 +93,7 @@ impl Moment {
             | What::Reborn
             | What::Released
             | What::Hook(_)
-            | What::Task(_) => Kind::Deed,
+            | What::Task(_) => MomentKind::Deed,
         };
         let after_us = entry.at_ns.saturating_sub(at_ns) / 1_000;
         let (observer, what) = (Some(entry.observer), entry.what.to_string());
@@ -110,7 +110,7 @@ impl Moment {
             after_us: (orphaned.silence_end_ns - at_ns) / 1_000,
             observer: Some(tree.orphan),
             node: tree.root,
-            kind: Kind::Return,
+            kind: MomentKind::Return,
             what: format!("the tree broadcast goes on without its forwarder, after {silence}"),
         })
     }
@@ -121,13 +121,13 @@ impl Moment {
     }
 }
 
-impl Recovery {
-    pub(super) fn new(act: &Act, flow: &Flow, began_ns: u64) -> Self {
+impl BlowRecovery {
+    pub(super) fn new(act: &Act, flow: &ArrivalCounts, began_ns: u64) -> Self {
         let blow = Moment {
             after_us: 0,
             observer: None,
             node: act.node,
-            kind: Kind::Blow,
+            kind: MomentKind::Blow,
             what: match act.strike {
                 Strike::Task => "kill -9 of task camera".to_owned(),
                 strike => format!("weft inject {} {}", strike.name(), act.node),
@@ -135,7 +135,7 @@ impl Recovery {
         };
         let back = Moment {
             after_us: act.away_us(),
-            kind: Kind::Return,
+            kind: MomentKind::Return,
             what: match act.strike {
                 Strike::Task => "task camera runs again".to_owned(),
                 _ => format!("component {} is greeted by all", act.after.incarnation),
@@ -145,8 +145,9 @@ impl Recovery {
         let resumed = act.tree.as_ref().and_then(|tree| Moment::of_tree(tree, act.at_ns));
         let noted = act.entries.iter().filter_map(|entry| Moment::of(entry, act.at_ns));
         // The supervisor that outlives its component notes its return as well.
-        let is_other =
-            |moment: &Moment| moment.kind != Kind::Return || moment.observer != Some(act.node);
+        let is_other = |moment: &Moment| {
+            moment.kind != MomentKind::Return || moment.observer != Some(act.node)
+        };
         let mut moments: Vec<Moment> =
             [blow, back].into_iter().chain(resumed).chain(noted.filter(is_other)).collect();
         moments.sort_by_key(|moment| moment.after_us);
@@ -210,7 +211,7 @@ impl fmt::Display for Moment {
     }
 }
 
-impl fmt::Display for Recovery {
+impl fmt::Display for BlowRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "node {}: {}", self.node, self.words)?;
         self.moments.iter().try_for_each(|moment| writeln!(f, "{moment}"))
@@ -220,7 +221,7 @@ impl fmt::Display for Recovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::act::Standing;
+    use crate::demo::act::NodeSnapshot;
 
     fn entry(at_us: u64, observer: u16, what: What) -> Entry {
         Entry { at_ns: 1_000_000_000 + at_us * 1_000, observer, node: 1, what }
@@ -230,7 +231,7 @@ mod tests {
     fn moments_are_told_in_order_whoever_noted_them() {
         let standing = |incarnation| {
             let (supervisor_pid, epoch, manager) = (7, 1, 0);
-            Standing { incarnation, supervisor_pid, epoch, manager }
+            NodeSnapshot { incarnation, supervisor_pid, epoch, manager }
         };
         let act = Act {
             strike: Strike::Kill,
@@ -247,7 +248,7 @@ mod tests {
             ],
             tree: None,
         };
-        let recovery = Recovery::new(&act, &Flow::new(0), 0);
+        let recovery = BlowRecovery::new(&act, &ArrivalCounts::new(0), 0);
         let text = recovery.to_string();
         let expected = "\
 node 1: its component is killed (kill -9)

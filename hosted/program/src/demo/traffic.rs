@@ -1,7 +1,7 @@
 //! What the threads of the demonstration share, and what arrived when.
 //!
 //! The streams flow until all faults are survived, so the script ends them and never the clock:
-//! [`Traffic::is_enough`].
+//! [`DemoTraffic::is_enough`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const BIN_NS: u64 = 1_000_000;
 
 /// What the story, the streams and the collector know of each other.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(super) struct DemoTraffic {
     /// Messages that arrived, by sender.
     arrived: [AtomicU64; NODES],
     /// All faults are survived: no new round of the input.
@@ -27,7 +27,7 @@ pub(super) struct Traffic {
     survived: AtomicUsize,
 }
 
-impl Traffic {
+impl DemoTraffic {
     pub(super) fn new(interrupted: &Arc<AtomicBool>) -> Self {
         Self {
             arrived: Default::default(),
@@ -99,12 +99,12 @@ impl Traffic {
 
 /// How many messages of each sender arrived in each millisecond.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(super) struct ArrivalCounts {
     began_ns: u64,
     bins: Vec<[u32; NODES]>,
 }
 
-impl Flow {
+impl ArrivalCounts {
     pub(super) const fn new(began_ns: u64) -> Self {
         Self { began_ns, bins: Vec::new() }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn silence_is_what_no_message_of_that_sender_ends() {
-        let mut flow = Flow::new(1_000_000_000);
+        let mut flow = ArrivalCounts::new(1_000_000_000);
         let ms = |ms: u64| 1_000_000_000 + ms * BIN_NS;
         for at in [0, 3, 3, 9] {
             flow.note(ms(at), 1);

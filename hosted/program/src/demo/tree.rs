@@ -21,7 +21,7 @@ use serde::Serialize;
 use weft_core::group::Tree;
 
 use super::nodes::Nodes;
-use super::traffic::Traffic;
+use super::traffic::DemoTraffic;
 use super::{DemoError, NODES, PATIENCE};
 use crate::transfer::{Cutter, Joiner, Piece};
 use weft::client::{GroupListener, GroupSpeaker};
@@ -102,7 +102,7 @@ impl TreeSummary {
 
 /// What the threads of the broadcast share.
 #[derive(Debug, Default)]
-struct Progress {
+struct TreeProgress {
     sent: AtomicU64,
     received: [AtomicU64; NODES],
     /// The story goes on: the broadcast ends.
@@ -110,7 +110,7 @@ struct Progress {
 }
 
 /// What the root has sent.
-struct Sent {
+struct TreeSent {
     messages: u64,
     bytes: u64,
     digest: String,
@@ -119,8 +119,8 @@ struct Sent {
 /// A tree broadcast under way.
 pub(super) struct TreeBroadcast {
     summary: TreeSummary,
-    progress: Arc<Progress>,
-    sender: JoinHandle<Result<Sent, DemoError>>,
+    progress: Arc<TreeProgress>,
+    sender: JoinHandle<Result<TreeSent, DemoError>>,
     receivers: Vec<(u16, JoinHandle<Result<TreeReceived, DemoError>>)>,
 }
 
@@ -131,15 +131,15 @@ impl TreeBroadcast {
         nodes: &Nodes,
         forwarder: u16,
         text: &Arc<[u8]>,
-        traffic: &Arc<Traffic>,
+        traffic: &Arc<DemoTraffic>,
     ) -> Result<Self, DemoError> {
         let (root, orphan) = around(nodes.cluster().group.tree(), forwarder)?;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(TreeProgress::default());
         let mut receivers = Vec::new();
         for rank in nodes.ranks().filter(|rank| *rank != root) {
             let listener = GroupListener::new(nodes.connect(rank)?, Group::ALL);
             let (progress, traffic) = (Arc::clone(&progress), Arc::clone(traffic));
-            let ear = Ear { rank, root, listener, progress, traffic };
+            let ear = TreeEar { rank, root, listener, progress, traffic };
             receivers.push((rank, start(move || ear.hear())?));
         }
         let marker = Cutter::given_up();
@@ -202,9 +202,9 @@ fn around(tree: Tree, forwarder: u16) -> Result<(u16, u16), DemoError> {
 fn speak(
     mut speaker: GroupSpeaker,
     text: &[u8],
-    progress: &Progress,
-    traffic: &Traffic,
-) -> Result<Sent, DemoError> {
+    progress: &TreeProgress,
+    traffic: &DemoTraffic,
+) -> Result<TreeSent, DemoError> {
     let mut cutter = Cutter::default();
     let mut messages = 0;
     for part in text.chunks(PART_LEN).cycle() {
@@ -221,19 +221,19 @@ fn speak(
     }
     speaker.send(&cutter.end(), PATIENCE)?;
     speaker.end(PATIENCE)?;
-    Ok(Sent { messages: messages + 1, bytes: cutter.len(), digest: cutter.digest() })
+    Ok(TreeSent { messages: messages + 1, bytes: cutter.len(), digest: cutter.digest() })
 }
 
 /// One member's receiver.
-struct Ear {
+struct TreeEar {
     rank: u16,
     root: u16,
     listener: GroupListener,
-    progress: Arc<Progress>,
-    traffic: Arc<Traffic>,
+    progress: Arc<TreeProgress>,
+    traffic: Arc<DemoTraffic>,
 }
 
-impl Ear {
+impl TreeEar {
     /// Receives to the end of the broadcast, or until it is abandoned.
     fn hear(mut self) -> Result<TreeReceived, DemoError> {
         let (mut joiner, mut message) = (Joiner::default(), Vec::new());

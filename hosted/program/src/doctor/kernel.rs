@@ -164,7 +164,7 @@ fn use_futex() -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
 
     #[test]
     fn a_failed_feature_is_missing_with_the_cure_that_fits_its_error() {
@@ -180,11 +180,11 @@ mod tests {
         };
         let findings = advise(&kernel);
         for (index, subject, verdict, cure) in [
-            (0, "kernel", Verdict::Good, ""),
-            (1, "works", Verdict::Good, ""),
-            (2, "too old", Verdict::Missing, "Linux 5.3"),
-            (3, "filtered", Verdict::Missing, "seccomp"),
-            (4, "denied", Verdict::Missing, "security policy"),
+            (0, "kernel", Severity::Good, ""),
+            (1, "works", Severity::Good, ""),
+            (2, "too old", Severity::Missing, "Linux 5.3"),
+            (3, "filtered", Severity::Missing, "seccomp"),
+            (4, "denied", Severity::Missing, "security policy"),
         ] {
             let finding: &Finding = &findings[index];
             assert_eq!((finding.subject, finding.verdict), (subject, verdict));
@@ -194,9 +194,9 @@ mod tests {
 
     #[test]
     fn a_machine_without_proc_is_told_to_mount_it() {
-        assert_eq!(process_files().verdict, Verdict::Good);
+        assert_eq!(process_files().verdict, Severity::Good);
         let finding = process_files_by("/no/such/place");
-        assert_eq!(finding.verdict, Verdict::Missing);
+        assert_eq!(finding.verdict, Severity::Missing);
         assert_eq!(finding.cure, "run `mount -t proc proc /proc`");
     }
 

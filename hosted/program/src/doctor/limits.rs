@@ -149,7 +149,7 @@ fn kib(bound: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
     use weft::shm::Wait;
 
     #[test]
@@ -164,20 +164,20 @@ mod tests {
             locked_bytes: 64 * 1024,
         };
         for (judge, soft, hard, verdict, cure) in [
-            (open_files as fn(Bound, &Demand) -> Finding, Some(40), Some(40), Verdict::Good, ""),
-            (open_files, None, None, Verdict::Good, ""),
-            (open_files, Some(39), Some(40), Verdict::Missing, "ulimit -n 40"),
-            (open_files, Some(39), Some(39), Verdict::Missing, "limits.conf"),
-            (address_space, None, None, Verdict::Good, ""),
-            (address_space, Some(1 << 20), None, Verdict::Good, ""),
-            (address_space, Some(1000), None, Verdict::Missing, "ulimit -v 1024"),
-            (address_space, Some(1000), Some(1000), Verdict::Missing, "limits.conf"),
-            (stack, Some(STACK_BYTES), None, Verdict::Good, ""),
-            (stack, Some(1 << 20), None, Verdict::Missing, "ulimit -s 4096"),
-            (locked_memory, None, None, Verdict::Good, ""),
-            (locked_memory, Some(64 * 1024), None, Verdict::Good, ""),
-            (locked_memory, Some(1), None, Verdict::Warning, "ulimit -l 64"),
-            (locked_memory, Some(1), Some(1), Verdict::Warning, "limits.conf"),
+            (open_files as fn(Bound, &Demand) -> Finding, Some(40), Some(40), Severity::Good, ""),
+            (open_files, None, None, Severity::Good, ""),
+            (open_files, Some(39), Some(40), Severity::Missing, "ulimit -n 40"),
+            (open_files, Some(39), Some(39), Severity::Missing, "limits.conf"),
+            (address_space, None, None, Severity::Good, ""),
+            (address_space, Some(1 << 20), None, Severity::Good, ""),
+            (address_space, Some(1000), None, Severity::Missing, "ulimit -v 1024"),
+            (address_space, Some(1000), Some(1000), Severity::Missing, "limits.conf"),
+            (stack, Some(STACK_BYTES), None, Severity::Good, ""),
+            (stack, Some(1 << 20), None, Severity::Missing, "ulimit -s 4096"),
+            (locked_memory, None, None, Severity::Good, ""),
+            (locked_memory, Some(64 * 1024), None, Severity::Good, ""),
+            (locked_memory, Some(1), None, Severity::Warning, "ulimit -l 64"),
+            (locked_memory, Some(1), Some(1), Severity::Warning, "limits.conf"),
         ] {
             let finding = judge(Bound { soft, hard }, &demand);
             assert_eq!(finding.verdict, verdict, "{finding:?}");

@@ -89,7 +89,7 @@ fn mib(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
     use weft::shm::Wait;
 
     const MEMINFO: &str = "\
@@ -126,12 +126,12 @@ Committed_AS:   2500 kB
             locked_bytes: 0,
         };
         for (available, granted, uncommitted, verdict, whose) in [
-            (Some(2000), None, None, Verdict::Good, ""),
-            (Some(1999), None, None, Verdict::Warning, "the machine"),
-            (Some(999), None, None, Verdict::Missing, "the machine"),
-            (Some(9000), Some(10), None, Verdict::Missing, "the control group"),
-            (Some(9000), Some(9000), Some(0), Verdict::Missing, "the commit limit"),
-            (None, None, None, Verdict::Warning, "the kernel"),
+            (Some(2000), None, None, Severity::Good, ""),
+            (Some(1999), None, None, Severity::Warning, "the machine"),
+            (Some(999), None, None, Severity::Missing, "the machine"),
+            (Some(9000), Some(10), None, Severity::Missing, "the control group"),
+            (Some(9000), Some(9000), Some(0), Severity::Missing, "the commit limit"),
+            (None, None, None, Severity::Warning, "the kernel"),
         ] {
             let finding = advise(&Memory { available, uncommitted, granted }, &demand);
             assert_eq!(finding.verdict, verdict, "{finding:?}");

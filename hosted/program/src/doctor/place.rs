@@ -15,23 +15,23 @@ use weft::explain::Explain;
 use weft::runtime_dir::{Environment, Liveness, RuntimeDir, RuntimeDirError, choose};
 
 /// The runtime directory and the clusters in it.
-pub(super) struct Place {
+pub(super) struct RuntimePlace {
     path: PathBuf,
     clusters: Vec<(ClusterName, Liveness)>,
 }
 
-pub(super) fn probe() -> Result<Place, RuntimeDirError> {
+pub(super) fn probe() -> Result<RuntimePlace, RuntimeDirError> {
     let path = choose(&Environment::read())?;
     if is_absent(&path) {
         check_can_be_made(&path)?;
-        return Ok(Place { path, clusters: Vec::new() });
+        return Ok(RuntimePlace { path, clusters: Vec::new() });
     }
     let dir = RuntimeDir::open()?;
     let clusters = dir.list()?;
-    Ok(Place { path: dir.path().to_owned(), clusters })
+    Ok(RuntimePlace { path: dir.path().to_owned(), clusters })
 }
 
-pub(super) fn advise(place: &Result<Place, RuntimeDirError>) -> Finding {
+pub(super) fn advise(place: &Result<RuntimePlace, RuntimeDirError>) -> Finding {
     const SUBJECT: &str = "runtime directory";
     let place = match place {
         Ok(place) => place,
@@ -84,33 +84,33 @@ fn check_can_be_made(path: &Path) -> Result<(), RuntimeDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
 
-    fn place(clusters: &[(&str, Liveness)]) -> Place {
+    fn place(clusters: &[(&str, Liveness)]) -> RuntimePlace {
         let clusters = clusters.iter().map(|(name, liveness)| {
             let name = name.parse().expect("a legal name");
             (name, *liveness)
         });
-        Place { path: PathBuf::from("/run/weft"), clusters: clusters.collect() }
+        RuntimePlace { path: PathBuf::from("/run/weft"), clusters: clusters.collect() }
     }
 
     #[test]
     fn the_dead_are_warned_of_and_the_living_listed() {
         let unusable = Err(RuntimeDirError::NoPlace);
         for (place, verdict, found, cure) in [
-            (Ok(place(&[])), Verdict::Good, "/run/weft", ""),
-            (Ok(place(&[("a", Liveness::Alive)])), Verdict::Good, "/run/weft, running: a", ""),
+            (Ok(place(&[])), Severity::Good, "/run/weft", ""),
+            (Ok(place(&[("a", Liveness::Alive)])), Severity::Good, "/run/weft, running: a", ""),
             (
                 Ok(place(&[
                     ("a", Liveness::Alive),
                     ("b", Liveness::Dead),
                     ("bench-7", Liveness::Dead),
                 ])),
-                Verdict::Warning,
+                Severity::Warning,
                 "/run/weft, running: a",
                 "rm -r /run/weft/b /run/weft/bench-7`",
             ),
-            (unusable, Verdict::Missing, "cannot be used", "WEFT_RUNTIME_DIR"),
+            (unusable, Severity::Missing, "cannot be used", "WEFT_RUNTIME_DIR"),
         ] {
             let finding = advise(&place);
             assert_eq!((finding.verdict, finding.found.as_str()), (verdict, found));

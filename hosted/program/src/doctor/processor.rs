@@ -143,7 +143,7 @@ mod tests {
     use Wait::{Futex, Spin, Yield};
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
 
     fn processors(allowed: usize, quota: Option<f64>, busy: f64) -> Processors {
         Processors { allowed, quota, busy, crc: true }
@@ -171,11 +171,11 @@ mod tests {
     fn only_a_greedier_strategy_than_fits_is_warned_of() {
         let two = processors(2, None, 0.0);
         for (nodes, wait, verdict, found) in [
-            (4, Futex, Verdict::Good, "futex"),
-            (4, Spin, Verdict::Warning, "spin"),
-            (4, Yield, Verdict::Warning, "yield"),
-            (2, Yield, Verdict::Good, "yield"),
-            (2, Futex, Verdict::Good, "futex; here yield would be faster"),
+            (4, Futex, Severity::Good, "futex"),
+            (4, Spin, Severity::Warning, "spin"),
+            (4, Yield, Severity::Warning, "yield"),
+            (2, Yield, Severity::Good, "yield"),
+            (2, Futex, Severity::Good, "futex; here yield would be faster"),
         ] {
             let demand = Demand {
                 nodes,
@@ -194,13 +194,13 @@ mod tests {
     #[test]
     fn a_quota_below_the_processors_is_warned_of() {
         for (allowed, granted, verdict) in [
-            (2, None, Verdict::Good),
-            (2, Some(2.0), Verdict::Good),
-            (2, Some(1.5), Verdict::Warning),
+            (2, None, Severity::Good),
+            (2, Some(2.0), Severity::Good),
+            (2, Some(1.5), Severity::Warning),
         ] {
             assert_eq!(quota(&processors(allowed, granted, 0.0)).verdict, verdict);
         }
-        assert_eq!(count(&processors(1, None, 0.0)).verdict, Verdict::Warning);
-        assert_eq!(crc(false).verdict, Verdict::Warning);
+        assert_eq!(count(&processors(1, None, 0.0)).verdict, Severity::Warning);
+        assert_eq!(crc(false).verdict, Severity::Warning);
     }
 }

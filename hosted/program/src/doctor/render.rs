@@ -6,15 +6,15 @@
 
 use std::fmt;
 
-use super::{Report, Verdict};
+use super::{DoctorReport, Severity};
 
-impl fmt::Display for Report {
+impl fmt::Display for DoctorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
         for finding in &self.findings {
             let verdict = word(finding.verdict);
             writeln!(f, "{verdict:7}  {:width$}  {}", finding.subject, finding.found)?;
-            if finding.verdict > Verdict::Good {
+            if finding.verdict > Severity::Good {
                 writeln!(f, "         cause: {}", finding.cause)?;
                 writeln!(f, "         cure:  {}", finding.cure)?;
             }
@@ -23,11 +23,11 @@ impl fmt::Display for Report {
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: Severity) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Warning => "warning",
-        Verdict::Missing => "missing",
+        Severity::Good => "good",
+        Severity::Warning => "warning",
+        Severity::Missing => "missing",
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn findings_align_and_explain_themselves() {
-        let report = Report::new(vec![
+        let report = DoctorReport::new(vec![
             Finding::good("kernel", "6.1"),
             Finding::warning("rdma devices", "none").because("why").cured_by("how"),
         ]);

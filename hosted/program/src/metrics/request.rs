@@ -11,25 +11,25 @@ const HEADERS_MAX: usize = 64;
 
 /// What a request wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequestTarget {
     /// The metrics.
     Text,
     /// How long they are and what they are, without them.
     Head,
     /// Something that is not served, for this reason.
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RequestRefusal {
     Malformed,
     NotFound,
     Method,
     TooLong,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// The status, and the cause with its cure.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -44,39 +44,41 @@ impl Refusal {
 }
 
 /// What the head in `bytes` wants; none while it is not complete.
-pub(super) fn wanted(bytes: &[u8]) -> Option<Wanted> {
+pub(super) fn wanted(bytes: &[u8]) -> Option<RequestTarget> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = Request::new(&mut headers);
-    let refused = |why| Some(Wanted::Refused(why));
+    let refused = |why| Some(RequestTarget::Refused(why));
     match request.parse(bytes) {
         Ok(Status::Complete(_)) => {}
         Ok(Status::Partial) if bytes.len() < HEAD_LEN_MAX => return None,
-        Ok(Status::Partial) | Err(Error::TooManyHeaders) => return refused(Refusal::TooLong),
-        Err(_) => return refused(Refusal::Malformed),
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => {
+            return refused(RequestRefusal::TooLong);
+        }
+        Err(_) => return refused(RequestRefusal::Malformed),
     }
     let path = request.path.unwrap_or_default().split('?').next();
     match (path, request.method) {
-        (Some("/metrics"), Some("GET")) => Some(Wanted::Text),
-        (Some("/metrics"), Some("HEAD")) => Some(Wanted::Head),
-        (Some("/metrics"), _) => refused(Refusal::Method),
-        _ => refused(Refusal::NotFound),
+        (Some("/metrics"), Some("GET")) => Some(RequestTarget::Text),
+        (Some("/metrics"), Some("HEAD")) => Some(RequestTarget::Head),
+        (Some("/metrics"), _) => refused(RequestRefusal::Method),
+        _ => refused(RequestRefusal::NotFound),
     }
 }
 
 /// The reply to it, where these are the metrics.
-pub(super) fn reply(wanted: Wanted, metrics: &str) -> String {
+pub(super) fn reply(wanted: RequestTarget, metrics: &str) -> String {
     let (status, kind, text) = match wanted {
-        Wanted::Text | Wanted::Head => ("200 OK", CONTENT_TYPE, metrics),
-        Wanted::Refused(why) => {
+        RequestTarget::Text | RequestTarget::Head => ("200 OK", CONTENT_TYPE, metrics),
+        RequestTarget::Refused(why) => {
             let (status, text) = why.words();
             (status, "text/plain; charset=utf-8", text)
         }
     };
     let allow = match wanted {
-        Wanted::Refused(Refusal::Method) => "Allow: GET, HEAD\r\n",
+        RequestTarget::Refused(RequestRefusal::Method) => "Allow: GET, HEAD\r\n",
         _ => "",
     };
-    let body = if wanted == Wanted::Head { "" } else { text };
+    let body = if wanted == RequestTarget::Head { "" } else { text };
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}\
          Connection: close\r\n\r\n{body}",
@@ -92,30 +94,30 @@ mod tests {
     fn a_head_is_taken_as_it_arrives_and_all_else_is_refused_by_name() {
         let get = b"GET /metrics?a=b HTTP/1.1\r\nHost: weft\r\n\r\n";
         assert!((0..get.len()).all(|len| wanted(&get[..len]).is_none()));
-        assert_eq!(wanted(get), Some(Wanted::Text));
+        assert_eq!(wanted(get), Some(RequestTarget::Text));
         let of = |text: &str| wanted(text.as_bytes()).expect("complete");
-        assert_eq!(of("HEAD /metrics HTTP/1.0\r\n\r\n"), Wanted::Head);
+        assert_eq!(of("HEAD /metrics HTTP/1.0\r\n\r\n"), RequestTarget::Head);
         let refused = |text: &str| match of(text) {
-            Wanted::Refused(why) => why,
+            RequestTarget::Refused(why) => why,
             other => panic!("{other:?}"),
         };
-        assert_eq!(refused("GET / HTTP/1.1\r\n\r\n"), Refusal::NotFound);
-        assert_eq!(refused("POST /metrics HTTP/1.1\r\n\r\n"), Refusal::Method);
-        assert_eq!(refused("\0\0\0\0"), Refusal::Malformed);
-        assert_eq!(refused("GET /metrics SPDY/3\r\n\r\n"), Refusal::Malformed);
+        assert_eq!(refused("GET / HTTP/1.1\r\n\r\n"), RequestRefusal::NotFound);
+        assert_eq!(refused("POST /metrics HTTP/1.1\r\n\r\n"), RequestRefusal::Method);
+        assert_eq!(refused("\0\0\0\0"), RequestRefusal::Malformed);
+        assert_eq!(refused("GET /metrics SPDY/3\r\n\r\n"), RequestRefusal::Malformed);
         let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_LEN_MAX));
-        assert_eq!(refused(&long), Refusal::TooLong);
+        assert_eq!(refused(&long), RequestRefusal::TooLong);
         let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
-        assert_eq!(refused(&many), Refusal::TooLong);
+        assert_eq!(refused(&many), RequestRefusal::TooLong);
     }
 
     #[test]
     fn a_reply_has_the_length_and_the_type_of_its_body() {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0; \
                     charset=utf-8\r\nContent-Length: 6\r\nConnection: close\r\n\r\n";
-        assert_eq!(reply(Wanted::Text, "# EOF\n"), format!("{head}# EOF\n"));
-        assert_eq!(reply(Wanted::Head, "# EOF\n"), head);
-        let refused = reply(Wanted::Refused(Refusal::Method), "# EOF\n");
+        assert_eq!(reply(RequestTarget::Text, "# EOF\n"), format!("{head}# EOF\n"));
+        assert_eq!(reply(RequestTarget::Head, "# EOF\n"), head);
+        let refused = reply(RequestTarget::Refused(RequestRefusal::Method), "# EOF\n");
         assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("Allow: GET, HEAD"));
         assert!(refused.ends_with("send GET\n"), "{refused}");
     }

@@ -177,7 +177,7 @@ impl Sockets {
         cluster: Cluster,
         rank: u16,
     ) -> Result<(), MetricsError> {
-        let mut source = Source { dir, cluster, rank, text: String::new(), fresh: None };
+        let mut source = MetricsSource { dir, cluster, rank, text: String::new(), fresh: None };
         start_thread("weft-metrics", move || {
             loop {
                 self.serve_one(&mut source);
@@ -187,7 +187,7 @@ impl Sockets {
     }
 
     /// Waits for a scraper and serves it.
-    fn serve_one(&self, source: &mut Source) {
+    fn serve_one(&self, source: &mut MetricsSource) {
         let listeners = [Some(self.local.as_fd()), self.port.as_ref().map(AsFd::as_fd)];
         let fds = listeners.into_iter().flatten();
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -233,7 +233,7 @@ fn local(dir: &ClusterDir, rank: u16) -> Result<UnixListener, MetricsError> {
 }
 
 /// The node whose metrics are served, and the last of them.
-struct Source {
+struct MetricsSource {
     dir: ClusterDir,
     cluster: Cluster,
     rank: u16,
@@ -242,7 +242,7 @@ struct Source {
     fresh: Option<Deadline>,
 }
 
-impl Source {
+impl MetricsSource {
     fn text(&mut self) -> &str {
         if self.fresh.is_none_or(|until| until.has_passed()) {
             let Self { dir, cluster, rank, .. } = &*self;
@@ -270,7 +270,7 @@ impl Scraper {
         Ok(Self { socket: fd.into(), deadline: Deadline::after(SCRAPER) })
     }
 
-    fn serve(&mut self, source: &mut Source) -> io::Result<()> {
+    fn serve(&mut self, source: &mut MetricsSource) -> io::Result<()> {
         let mut head = Vec::new();
         let wanted = loop {
             if let Some(wanted) = wanted(&head) {

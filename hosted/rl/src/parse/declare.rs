@@ -8,7 +8,7 @@ use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::Sort;
-use crate::tree::{Arm, At, EntityAt, EntityName, Guard, Section, Statement, Version};
+use crate::tree::{Arm, At, EntityAt, EntityName, Guard, Section, Statement, TaskVersion};
 
 const STATEMENTS: &[&str] = &[
     "DEFINE",
@@ -394,12 +394,12 @@ impl Parser<'_> {
         Ok(Statement::Nversion { number, versions, algorithm, within, on_success, on_error })
     }
 
-    fn version(&mut self) -> Parsed<Version> {
+    fn version(&mut self) -> Parsed<TaskVersion> {
         let number = self.integer()?;
         self.need_word("IS")?;
         let task = self.task_name()?;
         let us = if self.take_word("TIMEOUT") { self.duration()?.it } else { 1_000_000 };
-        Ok(Version { number, task, us })
+        Ok(TaskVersion { number, task, us })
     }
 
     /// Fills `slot`; a second property of the same name is refused, and the rest goes on.

@@ -6,7 +6,7 @@ use super::{Resolved, Resolver, Voting, wrong};
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::tree::{EntityAt, Number, Statement, Version};
+use crate::tree::{EntityAt, Number, Statement, TaskVersion};
 
 impl Resolver<'_> {
     pub(super) fn watchdog(
@@ -45,7 +45,7 @@ impl Resolver<'_> {
         };
         let mut resolved = Vec::new();
         for version in numbered(versions)? {
-            let Version { task, us, .. } = version;
+            let TaskVersion { task, us, .. } = version;
             let id = self.task(task)?;
             self.once(format!("task {id} is a version twice"), &task.span)?;
             let us = u32::try_from(*us).ok().filter(|us| *us > 0);
@@ -66,8 +66,8 @@ impl Resolver<'_> {
 }
 
 /// The versions by their numbers, which must be 1 and the next ones.
-fn numbered(versions: &[Version]) -> Result<Vec<&Version>, Diagnostic> {
-    let mut sorted: Vec<&Version> = versions.iter().collect();
+fn numbered(versions: &[TaskVersion]) -> Result<Vec<&TaskVersion>, Diagnostic> {
+    let mut sorted: Vec<&TaskVersion> = versions.iter().collect();
     sorted.sort_by_key(|version| version.number.it);
     for (version, wanted) in sorted.iter().zip(1..) {
         let number = &version.number;

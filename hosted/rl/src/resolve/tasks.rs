@@ -2,7 +2,7 @@
 
 use weft_core::recovery::{NODES_MAX, TASKS_MAX};
 
-use super::{Resolved, Resolver, TaskName, wrong};
+use super::{NamedTask, Resolved, Resolver, wrong};
 use crate::code::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -30,7 +30,7 @@ impl Resolver<'_> {
         for (number, index) in (first..=last).zip(begin..=u8::MAX) {
             let number = u8::try_from(number).unwrap_or(u8::MAX);
             let name = name.it.clone();
-            let task = TaskName { node, index, name, span: span.clone() };
+            let task = NamedTask { node, index, name, span: span.clone() };
             self.names.tasks.entry(number).or_insert(task);
             if placed.is_ok() {
                 self.once(format!("task {number} is declared twice"), span)?;

@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
 /// What is left of a line.
-pub(super) struct Line<'t> {
+pub(super) struct LineRest<'t> {
     /// Its number, from 1.
     pub(super) number: usize,
     /// The line without its comment.
@@ -15,7 +15,7 @@ pub(super) struct Line<'t> {
     read: usize,
 }
 
-impl<'t> Line<'t> {
+impl<'t> LineRest<'t> {
     /// The line that begins at offset `start` of its text.
     pub(super) fn new(line: &'t str, start: usize, number: usize) -> Self {
         // A sign within a string begins no comment.

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The network of a run and the explorer of admissions carry the same messages between the shipped
-//! deciders, and judge them alike: [`Heard`] is what a supervisor has received and ordered,
-//! [`Connections`] what its component has made of it. Neither reads the state of a decider.
+//! deciders, and judge them alike: [`SupervisorHeard`] is what a supervisor has received and
+//! ordered, [`Connections`] what its component has made of it. Neither reads the state of a
+//! decider.
 //!
 //! Not here: how long a message takes, who ends when, and what a component decides.
 
@@ -103,7 +104,7 @@ pub(super) enum Down {
 
 /// The way of an order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
+pub(super) enum OrderRoute {
     Component(Down),
     Peer(u16, Between),
     /// A report to the launcher: a node, its boot, what was decided.
@@ -117,7 +118,7 @@ pub(super) enum Way {
     Reboot,
 }
 
-impl From<Order> for Way {
+impl From<Order> for OrderRoute {
     fn from(order: Order) -> Self {
         match order {
             Order::Connect(Peer(peer), announced) => {
@@ -171,7 +172,7 @@ fn of(last: &Last, peer: u16) -> Incarnation {
 
 /// What one supervisor has received and ordered, as far as its promises rest on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Heard {
+pub(super) struct SupervisorHeard {
     /// The boots of each peer whose removal was acknowledged in this boot.
     acknowledged: Last,
     isolated: Last,
@@ -183,7 +184,7 @@ pub(super) struct Heard {
     refused: BTreeMap<u16, Fenced>,
 }
 
-impl Heard {
+impl SupervisorHeard {
     /// A message of the own component arrives.
     pub(super) fn handle_up(&mut self, message: Up) {
         match message {

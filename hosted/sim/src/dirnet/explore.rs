@@ -40,9 +40,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::ids::Rank;
 
-use self::world::{ScriptBudget, World};
+use self::world::{NetWorld, ScriptBudget};
 use crate::explore::path::Path;
-use crate::explore::{Bounds, Findings, Found, Unexplored};
+use crate::explore::{Bounds, Exploration, Findings, Unexplored};
 use crate::fold::Folded;
 use crate::panics;
 use crate::protocol::Violation;
@@ -168,18 +168,18 @@ enum Begin {
 }
 
 impl Begin {
-    fn world(self, budget: Budget) -> World {
+    fn world(self, budget: Budget) -> NetWorld {
         match self {
-            Self::Settled(count) => World::settled(count, budget),
-            Self::Bereft(count) => World::bereft(count, budget),
-            Self::Rivals => World::rivals(budget),
-            Self::Scripted(count, scripts) => World::scripted(count, budget, scripts),
+            Self::Settled(count) => NetWorld::settled(count, budget),
+            Self::Bereft(count) => NetWorld::bereft(count, budget),
+            Self::Rivals => NetWorld::rivals(budget),
+            Self::Scripted(count, scripts) => NetWorld::scripted(count, budget, scripts),
         }
     }
 }
 
 /// A state of a walk.
-trait State: Clone + Hash {
+trait WalkState: Clone + Hash {
     /// An event that leads to the next state.
     type Move: fmt::Display;
 
@@ -195,7 +195,7 @@ const TELL_EVERY: u64 = 1024;
 
 /// An event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+enum NetMove {
     Deliver(Lane, &'static str),
     Lose(Lane, &'static str),
     Repeat(Lane, &'static str),
@@ -222,7 +222,7 @@ enum Move {
 /// Sender and receiver.
 type Lane = (Rank, Rank);
 
-impl fmt::Display for Move {
+impl fmt::Display for NetMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deliver((from, to), what) => write!(f, "{to} hears {what} of {from}"),
@@ -274,13 +274,13 @@ fn is_within(clusters: &[(Begin, Budget)], bounds: &Bounds) -> bool {
 }
 
 /// The clusters within `bounds`, by name.
-fn clusters(all: &[(Begin, Budget)], bounds: &Bounds) -> impl Iterator<Item = (String, World)> {
+fn clusters(all: &[(Begin, Budget)], bounds: &Bounds) -> impl Iterator<Item = (String, NetWorld)> {
     let all = all.iter().map(|(begin, budget)| (*begin, budget.within(bounds)));
     all.map(|(begin, budget)| (name(begin, budget), begin.world(budget)))
 }
 
 /// Explores one after the other, until a promise is broken.
-fn explore_all<S: State>(
+fn explore_all<S: WalkState>(
     clusters: impl Iterator<Item = (String, S)>,
     bounds: &Bounds,
     on_states: &(dyn Fn(u64) + Sync),
@@ -331,7 +331,7 @@ fn counted(number: u32, one: &str, many: &str) -> String {
 }
 
 /// Explores one cluster.
-fn walk<S: State>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Found {
+fn walk<S: WalkState>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Exploration {
     let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
     seen.insert(fingerprint(&first));
     let mut open: Vec<(S, Path<S::Move>)> = vec![(first, Path::default())];
@@ -360,13 +360,13 @@ fn walk<S: State>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Found {
             reported = states;
         }
         if violation.is_some() || states > states_max {
-            return Found { states, finished: false, violation };
+            return Exploration { states, finished: false, violation };
         }
     }
-    Found { states: seen.len() as u64, finished: true, violation: None }
+    Exploration { states: seen.len() as u64, finished: true, violation: None }
 }
 
-fn fingerprint(state: &impl State) -> u64 {
+fn fingerprint(state: &impl WalkState) -> u64 {
     let mut hasher = Folded::default();
     state.hash(&mut hasher);
     hasher.finish()
@@ -416,25 +416,25 @@ mod tests {
     /// A node is removed, fenced by both others, reset, and restarts.
     #[test]
     fn x7_the_walk_meets_resets() {
-        let mut world = World::settled(3, Budget { deadlines: 9, starts: 1, ..CALM });
-        let act = |world: &mut World, wanted: fn(&Move) -> bool| {
+        let mut world = NetWorld::settled(3, Budget { deadlines: 9, starts: 1, ..CALM });
+        let act = |world: &mut NetWorld, wanted: fn(&NetMove) -> bool| {
             let next = world.successors().into_iter().find(|(what, _)| wanted(what));
             let Some((_, mut next)) = next else { return false };
             world.check(&mut next).expect("it is kept");
             *world = next;
             true
         };
-        assert!(act(&mut world, |what| *what == Move::Crash(Rank(2))));
-        let is_idle = |what: &Move| matches!(what, Move::Deliver(..) | Move::Fence(..));
+        assert!(act(&mut world, |what| *what == NetMove::Crash(Rank(2))));
+        let is_idle = |what: &NetMove| matches!(what, NetMove::Deliver(..) | NetMove::Fence(..));
         // The manager and its witness take turns: a suspicion, a testimony, a verdict.
         for turn in 0..9 {
             while act(&mut world, is_idle) {}
-            if act(&mut world, |what| *what == Move::Reset(Rank(2))) {
+            if act(&mut world, |what| *what == NetMove::Reset(Rank(2))) {
                 return;
             }
             match turn % 2 {
-                0 => act(&mut world, |what| *what == Move::Expire(Rank(0))),
-                _ => act(&mut world, |what| *what == Move::Expire(Rank(1))),
+                0 => act(&mut world, |what| *what == NetMove::Expire(Rank(0))),
+                _ => act(&mut world, |what| *what == NetMove::Expire(Rank(1))),
             };
         }
         panic!("no reset");
@@ -444,15 +444,15 @@ mod tests {
     /// the manager is.
     #[test]
     fn x7_the_walk_meets_clones() {
-        let mut world = World::settled(3, Budget { deadlines: 9, ends: 1, ..CALM });
-        let wanted: [fn(&Move) -> bool; 3] = [
-            |what| matches!(what, Move::Deliver(..)),
-            |what| *what == Move::End(Rank(2)),
-            |what| *what == Move::Expire(Rank(0)),
+        let mut world = NetWorld::settled(3, Budget { deadlines: 9, ends: 1, ..CALM });
+        let wanted: [fn(&NetMove) -> bool; 3] = [
+            |what| matches!(what, NetMove::Deliver(..)),
+            |what| *what == NetMove::End(Rank(2)),
+            |what| *what == NetMove::Expire(Rank(0)),
         ];
         for _ in 0..60 {
             let mut next = world.successors();
-            if next.iter().any(|(what, _)| matches!(what, Move::Deliver((Rank(2), _), "WITM"))) {
+            if next.iter().any(|(what, _)| matches!(what, NetMove::Deliver((Rank(2), _), "WITM"))) {
                 return;
             }
             let found = wanted.iter().find_map(|is| next.iter().position(|(what, _)| is(what)));
@@ -467,7 +467,7 @@ mod tests {
     /// forever.
     #[test]
     fn x7_of_two_managers_that_meet_one_stays() {
-        let mut open = vec![World::rivals(Budget { crashes: 0, ..CALM })];
+        let mut open = vec![NetWorld::rivals(Budget { crashes: 0, ..CALM })];
         assert_eq!(open[0].managers(), 2);
         let mut ends = 0;
         while let Some(world) = open.pop() {
@@ -483,13 +483,15 @@ mod tests {
     fn x7_the_walk_meets_successions() {
         // Between two nodes, a suspicion and a conclusion. Among more, a claim needs the answer of
         // a witness, which it gives once its probe of the manager has found none.
-        let answered = |mut world: World| loop {
-            let next =
-                world.successors().into_iter().find(|(what, _)| matches!(what, Move::Deliver(..)));
+        let answered = |mut world: NetWorld| loop {
+            let next = world
+                .successors()
+                .into_iter()
+                .find(|(what, _)| matches!(what, NetMove::Deliver(..)));
             let Some((_, next)) = next else { return world };
             world = next;
         };
-        let reached = |first: World| {
+        let reached = |first: NetWorld| {
             let mut open = vec![first];
             while let Some(world) = open.pop() {
                 if world.reigns() > 1 {
@@ -503,9 +505,9 @@ mod tests {
             false
         };
         let begun = |count, deadlines| {
-            let settled = World::settled(count, budget(deadlines));
+            let settled = NetWorld::settled(count, budget(deadlines));
             let mut next = settled.successors().into_iter();
-            let lost = next.find(|(what, _)| *what == Move::Crash(Rank(0)));
+            let lost = next.find(|(what, _)| *what == NetMove::Crash(Rank(0)));
             lost.map(|(_, world)| world).expect("a crash is allowed")
         };
         for (count, deadlines) in [(2, 2), (3, 3), (4, 3)] {
@@ -517,7 +519,7 @@ mod tests {
     /// In whatever order, the manager hands over to one after the other.
     #[test]
     fn x17_the_walk_meets_handovers() {
-        let mut open = vec![World::settled(2, Budget { handovers: 2, crashes: 0, ..CALM })];
+        let mut open = vec![NetWorld::settled(2, Budget { handovers: 2, crashes: 0, ..CALM })];
         let mut seen = HashSet::new();
         let (mut most, mut ends) = (0, 0);
         while let Some(world) = open.pop() {
@@ -543,7 +545,7 @@ mod tests {
 
     #[test]
     fn it_gives_up_at_its_limit() {
-        let found = walk(World::settled(3, budget(2)), 100, &|_| {});
+        let found = walk(NetWorld::settled(3, budget(2)), 100, &|_| {});
         assert!(!found.finished && found.states > 100 && found.violation.is_none());
     }
 

@@ -18,7 +18,7 @@ use weft_core::ids::Rank;
 
 use super::lab::Lab;
 use super::net::Setting;
-use super::strike::{MS, Strike};
+use super::strike::{MS, NetStrike};
 
 /// The maximum number of links that are cut.
 const CUTS_MAX: usize = 3;
@@ -37,7 +37,7 @@ pub const FALSE_REMOVALS_BEFORE: [u32; 12] = [0, 0, 0, 0, 0, 0, 28, 57, 57, 55, 
 
 /// The failure beside the cut links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum GraphFailure {
     /// None.
     Nothing,
     /// One node stalls for 1.5 s, 1 s after the cut.
@@ -46,7 +46,7 @@ pub enum Failure {
     Kill,
 }
 
-impl Failure {
+impl GraphFailure {
     const ALL: [Self; 3] = [Self::Nothing, Self::Stall, Self::Kill];
 
     /// The failure's name in the table.
@@ -62,11 +62,11 @@ impl Failure {
 
 /// The results for all graphs of one size with one kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct GraphRow {
     /// The number of nodes.
     pub nodes: u16,
     /// The failure.
-    pub failure: Failure,
+    pub failure: GraphFailure,
     /// The number of connected graphs with one to three cut links, times the nodes that fail.
     pub runs: u32,
     /// How many of them lead to the removal of a node that did not fail.
@@ -85,17 +85,17 @@ type Link = (u16, u16);
 
 /// One cluster: its links that are cut, and the node that fails.
 #[derive(Clone, Debug)]
-struct Case {
+struct GraphCase {
     nodes: u16,
     cut: Vec<Link>,
-    failure: Failure,
+    failure: GraphFailure,
     struck: Option<u16>,
 }
 
 /// Runs all sizes on all cores; calls `on_run` after each run.
 #[must_use]
-pub fn table(on_run: impl Fn() + Sync) -> Vec<Row> {
-    let kinds = NODES.flat_map(|nodes| Failure::ALL.map(|failure| (nodes, failure)));
+pub fn table(on_run: impl Fn() + Sync) -> Vec<GraphRow> {
+    let kinds = NODES.flat_map(|nodes| GraphFailure::ALL.map(|failure| (nodes, failure)));
     rows(kinds, on_run)
 }
 
@@ -105,10 +105,13 @@ pub fn count() -> u64 {
     NODES.map(|nodes| cuts(nodes).len() as u64 * (1 + 2 * u64::from(nodes))).sum()
 }
 
-fn rows(kinds: impl Iterator<Item = (u16, Failure)>, on_run: impl Fn() + Sync) -> Vec<Row> {
+fn rows(
+    kinds: impl Iterator<Item = (u16, GraphFailure)>,
+    on_run: impl Fn() + Sync,
+) -> Vec<GraphRow> {
     let row = |(nodes, failure)| {
         let cases = cases(nodes, failure);
-        let empty = Row {
+        let empty = GraphRow {
             nodes,
             failure,
             runs: 0,
@@ -133,29 +136,33 @@ fn rows(kinds: impl Iterator<Item = (u16, Failure)>, on_run: impl Fn() + Sync) -
     kinds.map(row).collect()
 }
 
-impl Row {
-    fn add(&mut self, case: &Case, outcome: &Outcome) {
+impl GraphRow {
+    fn add(&mut self, case: &GraphCase, outcome: &GraphOutcome) {
         let quorum = u32::from(self.nodes) / 2 + 1;
         let is_false = |node: Rank| quorum <= case.met_by(node.0);
         self.runs += 1;
         self.terms = self.terms.max(outcome.terms);
         self.removing += u32::from(!outcome.removed.is_empty());
         self.removing_falsely += u32::from(outcome.removed.iter().any(is_false));
-        if case.failure == Failure::Kill && case.is_connected() {
+        if case.failure == GraphFailure::Kill && case.is_connected() {
             self.undecided += u32::from(outcome.decided_ms.is_none());
             self.decided_ms_max = self.decided_ms_max.max(outcome.decided_ms.unwrap_or(0));
         }
     }
 }
 
-fn cases(nodes: u16, failure: Failure) -> Vec<Case> {
+fn cases(nodes: u16, failure: GraphFailure) -> Vec<GraphCase> {
     let struck = match failure {
-        Failure::Nothing => vec![None],
-        Failure::Stall | Failure::Kill => (0..nodes).map(Some).collect(),
+        GraphFailure::Nothing => vec![None],
+        GraphFailure::Stall | GraphFailure::Kill => (0..nodes).map(Some).collect(),
     };
     let of = |cut: Vec<Link>| {
-        let case =
-            move |struck: &Option<u16>| Case { nodes, cut: cut.clone(), failure, struck: *struck };
+        let case = move |struck: &Option<u16>| GraphCase {
+            nodes,
+            cut: cut.clone(),
+            failure,
+            struck: *struck,
+        };
         struck.iter().map(case).collect::<Vec<_>>()
     };
     cuts(nodes).into_iter().flat_map(of).collect()
@@ -171,8 +178,8 @@ fn cuts(nodes: u16) -> Vec<Vec<Link>> {
         links.iter().enumerate().filter(is_in).map(|(_, link)| *link).collect::<Vec<_>>()
     };
     let is_connected = |cut: &Vec<Link>| {
-        let (failure, struck) = (Failure::Nothing, None);
-        Case { nodes, cut: cut.clone(), failure, struck }.is_connected()
+        let (failure, struck) = (GraphFailure::Nothing, None);
+        GraphCase { nodes, cut: cut.clone(), failure, struck }.is_connected()
     };
     sets.map(cut).filter(is_connected).collect()
 }
@@ -189,7 +196,7 @@ pub(super) fn reaches_all(first: u16, all: &[u16], is_cut: impl Fn(u16, u16) -> 
     reached.len() == all.len()
 }
 
-impl Case {
+impl GraphCase {
     fn is_cut(&self, one: u16, other: u16) -> bool {
         self.cut.contains(&(one.min(other), one.max(other)))
     }
@@ -212,7 +219,7 @@ impl Case {
 }
 
 /// The outcome of one cluster.
-struct Outcome {
+struct GraphOutcome {
     /// Nodes that were removed, without the one that failed.
     removed: Members,
     /// The number of terms claimed.
@@ -222,23 +229,23 @@ struct Outcome {
 }
 
 /// Runs a cluster that loses these links.
-fn run(case: &Case) -> Outcome {
+fn run(case: &GraphCase) -> GraphOutcome {
     let setting = Setting::fair(case.nodes, Timing::LAN, 5 * MS);
     let mut lab = Lab::settled(setting, 1, SETTLED_MS * MS);
     for (one, other) in &case.cut {
-        lab.strike(Strike::Sever(*one, *other));
-        lab.strike(Strike::Sever(*other, *one));
+        lab.strike(NetStrike::Sever(*one, *other));
+        lab.strike(NetStrike::Sever(*other, *one));
     }
     if let Some(node) = case.struck {
         lab.run_for(STRUCK_AFTER_MS * MS);
         lab.strike(match case.failure {
-            Failure::Kill => Strike::Crash(node),
-            Failure::Stall | Failure::Nothing => Strike::Stall(node, STALL_MS),
+            GraphFailure::Kill => NetStrike::Crash(node),
+            GraphFailure::Stall | GraphFailure::Nothing => NetStrike::Stall(node, STALL_MS),
         });
     }
     let failed_at = lab.now().0;
     lab.run_for(STEADY_MS * MS);
-    let mut outcome = Outcome { removed: Members::NONE, terms: 0, decided_ms: None };
+    let mut outcome = GraphOutcome { removed: Members::NONE, terms: 0, decided_ms: None };
     for (at, _, output) in lab.take_events() {
         let Output::Verdict(why) = output else { continue };
         match why.verdict {
@@ -263,11 +270,11 @@ mod tests {
 
     #[test]
     fn x8_no_node_is_removed_as_long_as_none_fails() {
-        let quiet = NODES.map(|nodes| (nodes, Failure::Nothing));
-        let struck = [Failure::Stall, Failure::Kill].map(|failure| (4, failure));
+        let quiet = NODES.map(|nodes| (nodes, GraphFailure::Nothing));
+        let struck = [GraphFailure::Stall, GraphFailure::Kill].map(|failure| (4, failure));
         for row in rows(quiet.chain(struck), || ()) {
             assert_eq!((row.removing_falsely, row.undecided), (0, 0), "{row:?}");
-            assert!(row.removing == 0 || row.failure != Failure::Nothing, "{row:?}");
+            assert!(row.removing == 0 || row.failure != GraphFailure::Nothing, "{row:?}");
             assert!(row.terms <= TERMS_MAX, "{row:?}");
         }
     }
@@ -282,7 +289,7 @@ mod tests {
         plant(MUTANTS.iter().find(|mutant| mutant.name == "one-witness-removes"));
         let most = if std::env::var_os("WEFT_GRAPHS_FULL").is_some() { 6 } else { 5 };
         let nodes = *NODES.start()..=most;
-        let cases = nodes.flat_map(|nodes| Failure::ALL.map(|failure| (nodes, failure)));
+        let cases = nodes.flat_map(|nodes| GraphFailure::ALL.map(|failure| (nodes, failure)));
         let rows = rows(cases, || ());
         plant(None);
         let found: Vec<_> = rows.iter().map(|row| row.removing_falsely).collect();

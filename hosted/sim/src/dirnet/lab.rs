@@ -5,7 +5,7 @@ use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
 use super::net::{Net, Setting};
-use super::strike::Strike;
+use super::strike::NetStrike;
 
 /// A cluster in virtual time.
 pub struct Lab {
@@ -37,7 +37,7 @@ impl Lab {
     }
 
     /// Carries out `strike` now.
-    pub fn strike(&mut self, strike: Strike) {
+    pub fn strike(&mut self, strike: NetStrike) {
         self.net.strike(0, strike);
     }
 

@@ -18,7 +18,7 @@ use crate::protocol::Violation;
 
 /// The state that the invariants refer to.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct NetLedger {
     pub(super) violation: Option<Violation>,
     pub(super) isolations: Isolations,
     pub(super) evidence: Witnessed,
@@ -29,7 +29,7 @@ pub(super) struct Ledger {
     /// The highest term of each node.
     terms: Vec<Term>,
     /// The state of each node when it was last inspected.
-    seen: Vec<Seen>,
+    seen: Vec<SeenComponent>,
     /// For each node that learned that it was removed and follows no manager yet: the nodes that
     /// have not asked for the manager since.
     outcasts: BTreeMap<Rank, Members>,
@@ -37,7 +37,7 @@ pub(super) struct Ledger {
 
 /// The state of a component after its last input.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenComponent {
     incarnation: ComponentIncarnation,
     role: Role,
     term: Term,
@@ -49,7 +49,7 @@ struct Seen {
     standings: [(Standing, u64); 8],
 }
 
-impl Seen {
+impl SeenComponent {
     fn of(at: u64, component: &Machine) -> Self {
         let is_removed = |node: &Rank| {
             let standing = component.database().standing(*node);
@@ -77,7 +77,7 @@ impl Seen {
     };
 }
 
-impl Ledger {
+impl NetLedger {
     pub(super) fn new(nodes: usize, weather: Weather) -> Self {
         Self {
             violation: None,
@@ -87,7 +87,7 @@ impl Ledger {
             weather,
             reigns: BTreeMap::new(),
             terms: vec![Term::default(); nodes],
-            seen: vec![Seen::NOTHING; nodes],
+            seen: vec![SeenComponent::NOTHING; nodes],
             outcasts: BTreeMap::new(),
         }
     }
@@ -137,7 +137,7 @@ impl Ledger {
     /// has no role before a node that was not removed has answered it.
     fn look_for_outcasts(&mut self, at: u64, component: &Machine) {
         let me = component.me();
-        let mut now = Seen::of(at, component);
+        let mut now = SeenComponent::of(at, component);
         let before = self.seen[usize::from(me.0)];
         for (standing, before) in now.standings.iter_mut().zip(before.standings) {
             if standing.0 == before.0 {

@@ -26,14 +26,14 @@ use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
 use super::admission::{Between, Down, Up};
-use super::ledger::Ledger;
-use super::strike::{self, Strike};
+use super::ledger::NetLedger;
+use super::strike::{self, NetStrike};
 use crate::draws::{Draws, Purpose};
 use crate::fault::Keep;
-use crate::run::Plan;
+use crate::run::RunPlan;
 use crate::trace::Trace;
-use launcher::Report;
-use saved::Saved;
+use launcher::LaunchReport;
+use saved::SavedSnapshots;
 pub use setting::Setting;
 use supervisors::{ComponentProcess, SupervisorProcess};
 
@@ -48,7 +48,7 @@ const LOOK_MS: u64 = 500;
 pub(super) type Machine = Component<8, TASKS_MAX>;
 
 #[derive(Clone, Copy, Debug)]
-enum Flight {
+enum NetFlight {
     /// `is_lane`: from a component to one that must have connected it.
     Frame {
         from: u16,
@@ -82,7 +82,7 @@ enum Flight {
     Report {
         from: u16,
         run: u64,
-        report: Report,
+        report: LaunchReport,
     },
     LauncherWake,
     Between {
@@ -116,7 +116,7 @@ enum Flight {
     },
     Strike {
         number: u32,
-        strike: Strike,
+        strike: NetStrike,
     },
     Heal {
         cut: (u16, u16),
@@ -124,7 +124,7 @@ enum Flight {
     Look,
 }
 
-struct Node {
+struct NetNode {
     supervisor: Option<SupervisorProcess>,
     /// The process of the component, in the DIR net or not.
     process: Option<ComponentProcess>,
@@ -144,7 +144,7 @@ struct Node {
     /// The last boot of it that a manager has ordered to reset.
     reset_up_to: Incarnation,
     kept: Option<Term>,
-    saved: Saved,
+    saved: SavedSnapshots,
     progress: Progress,
     /// The start and the end of its component's stall.
     component_stalls: Option<(u64, u64)>,
@@ -162,12 +162,12 @@ pub(super) struct Net {
     pub(super) events: u64,
     pub(super) happened: Vec<u32>,
     pub(super) trace: Trace,
-    pub(super) ledger: Ledger,
-    pub(super) said: Said,
+    pub(super) ledger: NetLedger,
+    pub(super) said: NetOutputs,
     setting: Setting,
-    nodes: Vec<Node>,
+    nodes: Vec<NetNode>,
     launcher: Option<Launcher<8>>,
-    flights: BTreeMap<(u64, u64), Flight>,
+    flights: BTreeMap<(u64, u64), NetFlight>,
     posted: u64,
     /// The number of the one that lands.
     landing: u64,
@@ -192,7 +192,7 @@ pub(super) struct Net {
 
 /// The outputs of the machines.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct NetOutputs {
     /// Heartbeats, counted once for each receiver.
     pub(super) beats: u64,
     /// All outputs but heartbeats, with the time and the node, if they are recorded.
@@ -201,7 +201,7 @@ pub(super) struct Said {
 
 impl Net {
     /// The run of `plan`.
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &RunPlan) -> Self {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
         // Apart from the others: what a seed had before, it still has.
         let mut orders = Draws::new(plan.seed, Purpose::Faults);
@@ -214,12 +214,12 @@ impl Net {
         net.trace = plan.trace.clone();
         for node in 0..count {
             let at = draws.below(spread + 1) * net.setting.unit;
-            net.post_at(at, Flight::Boot { node });
+            net.post_at(at, NetFlight::Boot { node });
         }
         let strikes = strike::draw(&mut draws, &mut orders, count, weather);
         for ((at, strike), number) in strikes.iter().zip(0..) {
             if !matches!(&plan.keep, Keep::Only(numbers) if !numbers.contains(&number)) {
-                net.post_at(*at * net.setting.unit, Flight::Strike { number, strike: *strike });
+                net.post_at(*at * net.setting.unit, NetFlight::Strike { number, strike: *strike });
             }
         }
         net
@@ -232,9 +232,9 @@ impl Net {
             events: 0,
             happened: Vec::new(),
             trace: Trace::off(),
-            ledger: Ledger::new(setting.parts.len(), setting.weather),
-            said: Said::default(),
-            nodes: setting.parts.iter().map(|_| Node::new(setting.first_boot)).collect(),
+            ledger: NetLedger::new(setting.parts.len(), setting.weather),
+            said: NetOutputs::default(),
+            nodes: setting.parts.iter().map(|_| NetNode::new(setting.first_boot)).collect(),
             launcher: setting
                 .resets_work
                 .then(|| Self::new_launcher(setting.timing.clone, setting.unit)),
@@ -253,7 +253,7 @@ impl Net {
             draws: Draws::new(seed, Purpose::Work),
             lost_in_a_row: BTreeMap::new(),
         };
-        net.post_at(LOOK_MS * net.setting.unit, Flight::Look);
+        net.post_at(LOOK_MS * net.setting.unit, NetFlight::Look);
         net
     }
 
@@ -339,7 +339,7 @@ impl Net {
         self.nodes.iter().filter_map(|it| it.component.as_ref())
     }
 
-    fn node(&mut self, node: u16) -> &mut Node {
+    fn node(&mut self, node: u16) -> &mut NetNode {
         &mut self.nodes[usize::from(node)]
     }
 
@@ -364,47 +364,48 @@ impl Net {
         self.drain(node);
     }
 
-    fn land(&mut self, flight: Flight) {
+    fn land(&mut self, flight: NetFlight) {
         let now = Instant(self.now);
         // Work of a stalled supervisor waits until it continues.
-        if let Flight::Spawn { at, .. }
-        | Flight::Between { to: at, .. }
-        | Flight::Up { at, .. }
-        | Flight::Wake { at, .. } = flight
+        if let NetFlight::Spawn { at, .. }
+        | NetFlight::Between { to: at, .. }
+        | NetFlight::Up { at, .. }
+        | NetFlight::Wake { at, .. } = flight
             && let Some(until) = self.node(at).stopped_until(now.0)
         {
             return self.postpone(until, flight);
         }
-        if let Flight::Fenced { at, .. } | Flight::Down { at, .. } | Flight::Ready { at, .. } =
-            flight
+        if let NetFlight::Fenced { at, .. }
+        | NetFlight::Down { at, .. }
+        | NetFlight::Ready { at, .. } = flight
             && let Some(until) = self.node(at).component_stalls_until(now.0)
         {
             return self.postpone(until, flight);
         }
         match flight {
-            Flight::Frame { .. } => self.land_frame(flight),
-            Flight::Between { from, to, run, session, message } => {
+            NetFlight::Frame { .. } => self.land_frame(flight),
+            NetFlight::Between { from, to, run, session, message } => {
                 self.land_between((from, to), (run, session), message);
             }
-            Flight::Up { at, number, message } => self.land_up(at, number, message),
-            Flight::Down { at, number, sent, message } => {
+            NetFlight::Up { at, number, message } => self.land_up(at, number, message),
+            NetFlight::Down { at, number, sent, message } => {
                 self.land_down(at, number, (sent, message));
             }
-            Flight::Wake { at, run } => self.land_wake(at, run),
-            Flight::Ready { at, number } => self.land_ready(at, number),
-            Flight::Report { from, run, report } => self.land_report(from, run, report),
-            Flight::LauncherWake => self.land_launcher_wake(),
-            Flight::Beat { from, to } => self.land_beat(from, to),
-            Flight::Fenced { at, number, node, boot } if self.node(at).runs(number) => {
+            NetFlight::Wake { at, run } => self.land_wake(at, run),
+            NetFlight::Ready { at, number } => self.land_ready(at, number),
+            NetFlight::Report { from, run, report } => self.land_report(from, run, report),
+            NetFlight::LauncherWake => self.land_launcher_wake(),
+            NetFlight::Beat { from, to } => self.land_beat(from, to),
+            NetFlight::Fenced { at, number, node, boot } if self.node(at).runs(number) => {
                 self.note_fenced(at, node, boot);
             }
-            Flight::Spawn { at, boot, generation }
+            NetFlight::Spawn { at, boot, generation }
                 if self.node(at).boot == boot && self.node(at).task.is_some() =>
             {
                 self.land_spawn(at, generation);
             }
-            Flight::Boot { node } => self.start_node(node),
-            Flight::Parted { at, incarnation, node, boot, is_whole }
+            NetFlight::Boot { node } => self.start_node(node),
+            NetFlight::Parted { at, incarnation, node, boot, is_whole }
                 if self.node(at).boot == incarnation && self.node(node).boot == boot =>
             {
                 match &mut self.node(at).component {
@@ -415,12 +416,12 @@ impl Net {
                 self.check_doubts(at, Rank(node));
                 self.drain(at);
             }
-            Flight::Parted { .. } | Flight::Fenced { .. } | Flight::Spawn { .. } => {}
-            Flight::Strike { number, strike } => self.strike(number, strike),
-            Flight::Heal { cut } => {
+            NetFlight::Parted { .. } | NetFlight::Fenced { .. } | NetFlight::Spawn { .. } => {}
+            NetFlight::Strike { number, strike } => self.strike(number, strike),
+            NetFlight::Heal { cut } => {
                 self.cuts.remove(&cut);
             }
-            Flight::Look => self.look_after(),
+            NetFlight::Look => self.look_after(),
         }
     }
 
@@ -440,22 +441,22 @@ impl Net {
 
     /// What lands waits until its receiver goes on. It keeps its place, for a stall may be
     /// prolonged, and what one way carries arrives in order.
-    fn postpone(&mut self, until: u64, flight: Flight) {
+    fn postpone(&mut self, until: u64, flight: NetFlight) {
         self.flights.insert((until, self.landing), flight);
     }
 
-    fn post_at(&mut self, at: u64, flight: Flight) {
+    fn post_at(&mut self, at: u64, flight: NetFlight) {
         self.posted += 1;
         self.flights.insert((at, self.posted), flight);
     }
 
     /// Sends over a network that loses, duplicates and reorders.
-    fn post(&mut self, from: u16, to: u16, flight: Flight) {
+    fn post(&mut self, from: u16, to: u16, flight: NetFlight) {
         // Nothing is lost within a node.
         let is_calm = self.now > self.setting.calm_from || from == to;
         let is_lost = !is_calm && self.draws.chance(self.setting.lost, 1000);
         if self.is_cut(from, to) || (is_lost && self.may_lose(from, to, &flight)) {
-            if let Flight::Frame { frame, .. } = flight {
+            if let NetFlight::Frame { frame, .. } = flight {
                 self.note(|| format!("{} of {from} to {to} is lost", frame.message.name()));
             }
             return;
@@ -469,7 +470,7 @@ impl Net {
     }
 }
 
-impl Node {
+impl NetNode {
     /// Whether its component has connected this boot of `peer`.
     fn connects(&self, peer: u16, boot: Incarnation) -> bool {
         let connected = self.process.as_ref().and_then(|it| it.connections.connected(peer));
@@ -502,7 +503,7 @@ impl Node {
             died: 0,
             reset_up_to: Incarnation(0),
             kept: None,
-            saved: Saved::default(),
+            saved: SavedSnapshots::default(),
             progress: Progress::default(),
             component_stalls: None,
             task_stalls: 0,

@@ -9,9 +9,9 @@
 //! Detection, removal, resets and the succession of managers are the core's own, and so are the
 //! verifier, the member of the script that evaluates it and agrees on another one, and the
 //! judgement of orders. Changes of the database and orders are frames of the DIR net, which are
-//! lost, late and repeated as the [`Setting`] says. The lab itself has the supervisors' part: what
-//! tasks do, which scripts a node has saved, and how these travel. Each component is stepped once
-//! in a millisecond.
+//! lost, late and repeated as the [`Setting`] says. The lab itself has the supervisors' part:
+//! what tasks do, which scripts a node has saved, and how these travel. Each component is stepped
+//! once in a millisecond.
 
 mod checks;
 mod drawn;
@@ -34,13 +34,13 @@ use weft_core::time::Instant;
 use weft_core::vote::VoteOutcome;
 
 use super::net::{Net, Setting};
-use super::strike::{MS, Strike};
+use super::strike::{MS, NetStrike};
 use crate::draws::{Draws, Purpose};
 pub(super) use drawn::assembled;
 pub(crate) use expected::EXPECTED;
 pub(crate) use run::run;
 
-use member::{LabMember, Parcel, Saved};
+use member::{LabMember, SavedScripts, ScriptParcel};
 use task::GuardedTask;
 use votes::{Arrived, LabVotes};
 
@@ -107,9 +107,9 @@ pub struct ScriptLab {
     images: BTreeMap<u64, Vec<u8>>,
     tasks: BTreeMap<u8, GuardedTask>,
     members: BTreeMap<u16, LabMember>,
-    saved: Vec<Saved>,
+    saved: Vec<SavedScripts>,
     /// Scripts on their way between supervisors.
-    parcels: Vec<Parcel>,
+    parcels: Vec<ScriptParcel>,
     votes: BTreeMap<u16, LabVotes>,
     /// The orders that were given.
     given: BTreeMap<OrderId, Placed>,
@@ -166,7 +166,7 @@ impl ScriptLab {
             tasks: tasks.collect(),
             images: BTreeMap::from([(digest, image.to_vec())]),
             members: BTreeMap::new(),
-            saved: vec![Saved::new(digest); usize::from(nodes)],
+            saved: vec![SavedScripts::new(digest); usize::from(nodes)],
             parcels: Vec::new(),
             votes: BTreeMap::new(),
             given: BTreeMap::new(),
@@ -239,12 +239,12 @@ impl ScriptLab {
 
     /// A node fails.
     pub fn kill(&mut self, node: u8) {
-        self.net.strike(0, Strike::Crash(node.into()));
+        self.net.strike(0, NetStrike::Crash(node.into()));
     }
 
     /// The component of a node ends.
     pub fn crash(&mut self, node: u8) {
-        self.net.strike(0, Strike::End(node.into()));
+        self.net.strike(0, NetStrike::End(node.into()));
     }
 
     /// An operator has the cluster use `image` instead, by the node that manages, if there is one.

@@ -14,7 +14,7 @@ const STALLS_APART_MS: u64 = 700;
 
 /// Damage to snapshots; the number selects the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum SnapshotDamage {
     /// A bit of the newest is flipped.
     Flip(u64),
     /// The newest is truncated.
@@ -25,7 +25,7 @@ pub enum Damage {
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strike {
+pub enum NetStrike {
     /// The node is gone.
     Crash(u16),
     /// The node is gone after this many further outputs of its processes.
@@ -49,7 +49,7 @@ pub enum Strike {
     /// No process can be started on the node.
     RefuseSpawns(u16, u64),
     /// The saved database of the node is damaged; its next component finds it so.
-    Damage(u16, Damage),
+    Damage(u16, SnapshotDamage),
     /// The first half hears nothing from the second, and vice versa.
     Partition(u64),
     /// No message gets from the first node to the second any more.
@@ -71,7 +71,7 @@ pub enum Strike {
     HandOver(u16, u16),
 }
 
-/// The bit of the way from one node to another in a [`Strike::CutSet`].
+/// The bit of the way from one node to another in a [`NetStrike::CutSet`].
 pub(super) const fn way(from: u16, to: u16) -> u64 {
     1 << (from * NODES_MAX + to)
 }
@@ -91,7 +91,7 @@ pub(super) fn draw(
     orders: &mut Draws,
     nodes: u16,
     weather: Weather,
-) -> Vec<(u64, Strike)> {
+) -> Vec<(u64, NetStrike)> {
     let mut strikes = match weather {
         Weather::Stalls => stalls(draws, nodes),
         Weather::Storm => storm(draws, orders, nodes),
@@ -103,15 +103,15 @@ pub(super) fn draw(
     strikes
 }
 
-fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     let mut strikes = Vec::new();
     for node in 0..nodes {
         let mut at = 1_000 + draws.below(STALLS_APART_MS);
         while at < STORM_MS {
             let span = draws.between(1, STALL_MS);
             let strike = match draws.below(2) {
-                0 => Strike::Stall(node, span),
-                _ => Strike::StallComponent(node, span),
+                0 => NetStrike::Stall(node, span),
+                _ => NetStrike::StallComponent(node, span),
             };
             strikes.push((at, strike));
             at += STALLS_APART_MS + draws.below(900);
@@ -121,17 +121,18 @@ fn stalls(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
 }
 
 /// Damages what components have saved before some of them end.
-fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
+fn damages(draws: &mut Draws, strikes: &[(u64, NetStrike)]) -> Vec<(u64, NetStrike)> {
     let ended = strikes.iter().filter_map(|(at, strike)| match strike {
-        Strike::Crash(node) | Strike::Restart(node) | Strike::Hang(node) | Strike::End(node) => {
-            Some((*at, *node))
-        }
+        NetStrike::Crash(node)
+        | NetStrike::Restart(node)
+        | NetStrike::Hang(node)
+        | NetStrike::End(node) => Some((*at, *node)),
         _ => None,
     });
     let mut damages = Vec::new();
     for (at, node) in ended {
         if draws.chance(1, 2) {
-            damages.push((at, Strike::Damage(node, damage(draws))));
+            damages.push((at, NetStrike::Damage(node, damage(draws))));
         }
     }
     damages
@@ -139,7 +140,7 @@ fn damages(draws: &mut Draws, strikes: &[(u64, Strike)]) -> Vec<(u64, Strike)> {
 
 /// Some runs lose up to three links, or one direction of them, permanently, at once or during the
 /// storm. Two nodes that do not reach each other have a third that reaches both.
-fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     if nodes < 3 || !draws.chance(1, 4) {
         return Vec::new();
     }
@@ -154,9 +155,9 @@ fn severed(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
             cut.pop();
             continue;
         }
-        strikes.push((at, Strike::Sever(one, other)));
+        strikes.push((at, NetStrike::Sever(one, other)));
         if is_both_ways {
-            strikes.push((at, Strike::Sever(other, one)));
+            strikes.push((at, NetStrike::Sever(other, one)));
         }
     }
     strikes
@@ -173,28 +174,28 @@ fn have_common_neighbours(nodes: u16, cut: &[(u16, u16)]) -> bool {
 }
 
 /// Damage at any time, at a rate drawn for each run.
-fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn rot(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     let count = draws.pick(&[0, 0, 2, 20]);
     let strike = |_| {
         let at = draws.below(STORM_MS);
         let node = draws.below(u64::from(nodes)) as u16;
-        (at, Strike::Damage(node, damage(draws)))
+        (at, NetStrike::Damage(node, damage(draws)))
     };
     (0..count).map(strike).collect()
 }
 
 /// Some runs stall a supervisor, for less or for more than it may.
-fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn stopped(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     if !draws.chance(1, 4) {
         return Vec::new();
     }
     let node = draws.below(u64::from(nodes)) as u16;
     let span = draws.between(100, 6_000);
-    vec![(draws.below(STORM_MS), Strike::StopSupervisor(node, span))]
+    vec![(draws.below(STORM_MS), NetStrike::StopSupervisor(node, span))]
 }
 
 /// Some runs have up to half of the nodes isolated, and some of these released, in any order.
-fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     if !draws.chance(1, 4) {
         return Vec::new();
     }
@@ -205,13 +206,13 @@ fn ordered(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
         let by = draws.below(u64::from(nodes)) as u16;
         let node = ((first + draws.below(targets)) % u64::from(nodes)) as u16;
         let isolates = draws.chance(2, 3);
-        (at, if isolates { Strike::Isolate(by, node) } else { Strike::Release(node) })
+        (at, if isolates { NetStrike::Isolate(by, node) } else { NetStrike::Release(node) })
     };
     (0..count).map(order).collect()
 }
 
 /// In some runs operators hand over, one time after the other or at once.
-fn handovers(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn handovers(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     if !draws.chance(1, 8) {
         return Vec::new();
     }
@@ -219,13 +220,13 @@ fn handovers(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     let order = |_| {
         at = (at + draws.pick(&[0, 30, 400, 3_000])) % STORM_MS;
         let by = draws.below(u64::from(nodes)) as u16;
-        (at, Strike::HandOver(by, draws.below(u64::from(nodes)) as u16))
+        (at, NetStrike::HandOver(by, draws.below(u64::from(nodes)) as u16))
     };
     (0..4).map(order).collect()
 }
 
 /// In some runs a node that was just suspected fails again, and another is suspected meanwhile.
-fn relapses(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn relapses(draws: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     if !draws.chance(1, 3) {
         return Vec::new();
     }
@@ -233,33 +234,33 @@ fn relapses(draws: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
     for _ in 0..draws.between(1, 3) {
         let (at, span) = (draws.below(STORM_MS), draws.between(100, 400));
         let node = draws.below(u64::from(nodes)) as u16;
-        strikes.push((at, Strike::StallComponent(node, span)));
+        strikes.push((at, NetStrike::StallComponent(node, span)));
         let again = match draws.below(4) {
-            0 => Strike::Crash(node),
-            1 => Strike::Hang(node),
-            2 => Strike::Stall(node, draws.between(200, 900)),
-            _ => Strike::StallComponent(node, draws.between(200, 900)),
+            0 => NetStrike::Crash(node),
+            1 => NetStrike::Hang(node),
+            2 => NetStrike::Stall(node, draws.between(200, 900)),
+            _ => NetStrike::StallComponent(node, draws.between(200, 900)),
         };
         strikes.push((at + span + draws.between(20, 250), again));
         let other = draws.below(u64::from(nodes)) as u16;
         if other != node {
             let near = at + span + draws.below(200);
-            strikes.push((near, Strike::StallComponent(other, draws.between(200, 400))));
+            strikes.push((near, NetStrike::StallComponent(other, draws.between(200, 400))));
         }
     }
     strikes
 }
 
-fn damage(draws: &mut Draws) -> Damage {
+fn damage(draws: &mut Draws) -> SnapshotDamage {
     let place = draws.below(u64::MAX);
     match draws.below(3) {
-        0 => Damage::Flip(place),
-        1 => Damage::Cut(place),
-        _ => Damage::Both(place),
+        0 => SnapshotDamage::Flip(place),
+        1 => SnapshotDamage::Cut(place),
+        _ => SnapshotDamage::Both(place),
     }
 }
 
-fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)> {
+fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, NetStrike)> {
     let count = draws.between(1, 9);
     let mut strikes: Vec<_> = (0..count)
         .map(|_| {
@@ -268,21 +269,21 @@ fn storm(draws: &mut Draws, orders: &mut Draws, nodes: u16) -> Vec<(u64, Strike)
             let other = draws.below(u64::from(nodes)) as u16;
             let span = draws.between(10, 3_000);
             let strike = match draws.below(19) {
-                0..=2 => Strike::Crash(node),
-                3 => Strike::Restart(node),
-                4 => Strike::Hang(node),
-                5 => Strike::End(node),
-                6 => Strike::StopTimers(node),
-                7 => Strike::Stall(node, span),
-                8 => Strike::StallComponent(node, span),
-                9 => Strike::Cut(node, other, span),
-                10 => Strike::RefuseSpawns(node, span),
-                11 => Strike::Deafen(node, span),
-                12 => Strike::RefuseAllSpawns(3 * span),
-                13 => Strike::CutSet(draws.below(u64::MAX) & draws.below(u64::MAX), span),
-                14 | 15 => Strike::Lose(node, other),
-                16 => Strike::CrashBetween(node, draws.below(12) as u32),
-                _ => Strike::Partition(span),
+                0..=2 => NetStrike::Crash(node),
+                3 => NetStrike::Restart(node),
+                4 => NetStrike::Hang(node),
+                5 => NetStrike::End(node),
+                6 => NetStrike::StopTimers(node),
+                7 => NetStrike::Stall(node, span),
+                8 => NetStrike::StallComponent(node, span),
+                9 => NetStrike::Cut(node, other, span),
+                10 => NetStrike::RefuseSpawns(node, span),
+                11 => NetStrike::Deafen(node, span),
+                12 => NetStrike::RefuseAllSpawns(3 * span),
+                13 => NetStrike::CutSet(draws.below(u64::MAX) & draws.below(u64::MAX), span),
+                14 | 15 => NetStrike::Lose(node, other),
+                16 => NetStrike::CrashBetween(node, draws.below(12) as u32),
+                _ => NetStrike::Partition(span),
             };
             (at, strike)
         })

@@ -1,6 +1,7 @@
 //! One incarnation of a member: its endpoint, and what it was asked to do.
 //!
-//! The endpoint owns its fabric, and the world is the run's: a [`Turn`] lends the one to the other.
+//! The endpoint owns its fabric, and the world is the run's: an [`EndpointTurn`] lends the one to
+//! the other.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -13,10 +14,10 @@ use weft_core::mailbox::Receipt;
 use weft_core::neb::Outcome;
 
 use super::reluctant::Reluctant;
-use super::{Event, PEERS, SLOTS};
+use super::{EndpointEvent, PEERS, SLOTS};
 use crate::fabric::SimFabric;
-use crate::mailbox::{Event as Mailed, Name};
-use crate::neb::{Event as Broadcast, payload};
+use crate::mailbox::{MailboxEvent, Name};
+use crate::neb::{NebEvent, payload};
 use crate::protocol::Seat;
 use crate::world::World;
 
@@ -49,7 +50,7 @@ struct Other {
 
 /// The endpoint of one incarnation.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct EndpointNode {
     me: Peer,
     incarnation: Incarnation,
     endpoint: TestEndpoint,
@@ -65,14 +66,14 @@ pub struct Node {
     frames: Vec<(Peer, Vec<u8>)>,
 }
 
-impl Hash for Node {
+impl Hash for EndpointNode {
     /// Endpoints are not explored: no state is distinguished by its nodes.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.me, self.incarnation).hash(state);
     }
 }
 
-impl Node {
+impl EndpointNode {
     pub(crate) fn new<E>(plan: &Plan, seat: &mut Seat<'_, E>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
         let layout = seat.fabric.layout().clone();
@@ -123,27 +124,27 @@ impl Node {
     pub(crate) fn turn<'t, 'w, E>(
         &'t mut self,
         seat: &'t mut Seat<'w, E>,
-        of: fn(Event) -> E,
-    ) -> Turn<'t, 'w, E> {
+        of: fn(EndpointEvent) -> E,
+    ) -> EndpointTurn<'t, 'w, E> {
         swap(seat.fabric.world(), self.endpoint.fabric().world());
-        Turn { node: self, seat, of }
+        EndpointTurn { node: self, seat, of }
     }
 }
 
 /// A node while it acts in the world.
-pub(crate) struct Turn<'t, 'w, E> {
-    node: &'t mut Node,
+pub(crate) struct EndpointTurn<'t, 'w, E> {
+    node: &'t mut EndpointNode,
     seat: &'t mut Seat<'w, E>,
-    of: fn(Event) -> E,
+    of: fn(EndpointEvent) -> E,
 }
 
-impl<E> Drop for Turn<'_, '_, E> {
+impl<E> Drop for EndpointTurn<'_, '_, E> {
     fn drop(&mut self) {
         swap(self.seat.fabric.world(), self.node.endpoint.fabric().world());
     }
 }
 
-impl<E> Turn<'_, '_, E> {
+impl<E> EndpointTurn<'_, '_, E> {
     /// Adds to the history what the node observes. A process that is dead records nothing.
     pub(crate) fn record(&mut self, event: E) {
         if !self.is_dead() {
@@ -156,12 +157,12 @@ impl<E> Turn<'_, '_, E> {
         self.node.endpoint.fabric().memory().fuse.is_burnt()
     }
 
-    fn note(&mut self, event: Event) {
+    fn note(&mut self, event: EndpointEvent) {
         self.record((self.of)(event));
     }
 
-    fn mailed(&mut self, event: Mailed) {
-        self.note(Event::Mailbox(event));
+    fn mailed(&mut self, event: MailboxEvent) {
+        self.note(EndpointEvent::Mailbox(event));
     }
 
     /// The endpoint, in the world.
@@ -202,7 +203,7 @@ impl<E> Turn<'_, '_, E> {
     /// `peer` is fenced.
     pub(crate) fn finish_fence(&mut self, peer: Peer) {
         self.node.unfenced.remove(peer);
-        self.mailed(Mailed::Fenced(peer));
+        self.mailed(MailboxEvent::Fenced(peer));
     }
 
     /// Repeats the fences that have failed.
@@ -229,7 +230,7 @@ impl<E> Turn<'_, '_, E> {
         self.node.endpoint.admit(peer, incarnation).expect("a later incarnation is admitted");
         let other = self.other(peer);
         (other.admitted, other.sent, other.pending) = (Some(incarnation), 0, 0);
-        self.mailed(Mailed::Admitted(peer, incarnation));
+        self.mailed(MailboxEvent::Admitted(peer, incarnation));
         true
     }
 
@@ -256,7 +257,7 @@ impl<E> Turn<'_, '_, E> {
                 endpoint::Event::Put { to, count, left } => {
                     let names: Vec<Name> = self.other(to).staged.drain(..count as usize).collect();
                     assert_eq!(self.other(to).staged.len(), left as usize, "messages staged");
-                    names.into_iter().for_each(|name| self.mailed(Mailed::Put(name)));
+                    names.into_iter().for_each(|name| self.mailed(MailboxEvent::Put(name)));
                 }
                 endpoint::Event::Lost { peer, unknown, .. } => self.lose(peer, unknown),
                 endpoint::Event::Full { .. }
@@ -272,7 +273,8 @@ impl<E> Turn<'_, '_, E> {
         let names = std::mem::take(&mut self.other(peer).staged);
         assert!(unknown as usize <= names.len(), "more in doubt than staged");
         for (place, name) in (0..).zip(names) {
-            let event = if place < unknown { Mailed::Unknown } else { Mailed::Withdrawn };
+            let event =
+                if place < unknown { MailboxEvent::Unknown } else { MailboxEvent::Withdrawn };
             self.mailed(event(name));
         }
         self.node.endpoint.outbox(peer).expect("there is such a peer").discard();
@@ -288,7 +290,7 @@ impl<E> Turn<'_, '_, E> {
             let (incarnation, sequence) = (message.incarnation, message.sequence);
             self.node.hands.push_back((message.receipt, Name::of(&payload)));
             let id = (incarnation, sequence);
-            self.mailed(Mailed::Taken { sender, id, payload });
+            self.mailed(MailboxEvent::Taken { sender, id, payload });
         }
     }
 
@@ -299,7 +301,7 @@ impl<E> Turn<'_, '_, E> {
             let released = self.node.endpoint.release(receipt);
             released.expect("a message that was taken can be released");
             if let Some(name) = name {
-                self.mailed(Mailed::Released(name));
+                self.mailed(MailboxEvent::Released(name));
             }
         }
     }
@@ -312,7 +314,7 @@ impl<E> Turn<'_, '_, E> {
                 self.node.frames.push((sender, payload));
                 continue;
             }
-            self.mailed(Mailed::Heard { sender, payload });
+            self.mailed(MailboxEvent::Heard { sender, payload });
         }
     }
 
@@ -340,7 +342,7 @@ impl<E> Turn<'_, '_, E> {
         if !is_full && self.node.endpoint.stage(owner, 7, &name.payload()).is_ok() {
             *made += 1;
             staged.push_back(name);
-            self.mailed(Mailed::Staged(name));
+            self.mailed(MailboxEvent::Staged(name));
         }
     }
 
@@ -366,7 +368,7 @@ impl<E> Turn<'_, '_, E> {
                 }
                 let other = self.other(peer);
                 (other.pending, other.sent) = (other.pending - 1, sent + 1);
-                self.mailed(Mailed::Sent(name));
+                self.mailed(MailboxEvent::Sent(name));
             }
         }
     }
@@ -383,7 +385,7 @@ impl<E> Turn<'_, '_, E> {
             let staged = neb.stage(fabric, u64::from(number), &payload);
             let seq = staged.expect("it has room, and the message fits");
             (self.node.owed, self.node.broadcast) = (owed - 1, number + 1);
-            self.note(Event::Broadcast(Broadcast::Broadcast { seq, payload }));
+            self.note(EndpointEvent::Broadcast(NebEvent::Broadcast { seq, payload }));
         }
     }
 
@@ -405,12 +407,12 @@ impl<E> Turn<'_, '_, E> {
         let event = match neb.take(fabric) {
             Some(Outcome::Delivered(message)) => {
                 let payload = message.payload.to_vec();
-                Broadcast::Delivered { origin: message.origin, seq: message.seq, payload }
+                NebEvent::Delivered { origin: message.origin, seq: message.seq, payload }
             }
-            Some(Outcome::Conflict(conflict)) => Broadcast::Conflict(conflict),
+            Some(Outcome::Conflict(conflict)) => NebEvent::Conflict(conflict),
             None => return false,
         };
-        self.note(Event::Broadcast(event));
+        self.note(EndpointEvent::Broadcast(event));
         true
     }
 }

@@ -9,12 +9,12 @@ use crate::fold::Folded;
 
 /// Shared until written to; hashed once.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared<T> {
+pub(crate) struct CopyOnWrite<T> {
     value: Rc<T>,
     digest: Cell<Option<u64>>,
 }
 
-impl<T: Clone> Shared<T> {
+impl<T: Clone> CopyOnWrite<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: Rc::new(value), digest: Cell::new(None) }
     }
@@ -26,7 +26,7 @@ impl<T: Clone> Shared<T> {
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T> Deref for CopyOnWrite<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -34,7 +34,7 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-impl<T: Hash> Hash for Shared<T> {
+impl<T: Hash> Hash for CopyOnWrite<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let digest = self.digest.get().unwrap_or_else(|| {
             let mut hasher = Folded::default();

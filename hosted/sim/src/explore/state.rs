@@ -8,12 +8,13 @@ use std::hash::{Hash, Hasher};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
-use super::shared::Shared;
+use super::shared::CopyOnWrite;
 use super::{Bounds, Move, Seen};
 use crate::fabric::SimFabric;
 use crate::fold::Folded;
 use crate::protocol::{
-    Entry, Fencing, Membership, Opening, Pace, Protocol, Seat, Small, Supervision, Violation, What,
+    Fencing, HistoryEntry, HistoryEvent, MembershipNews, Opening, Pace, Protocol, Seat, Small,
+    Supervision, Violation,
 };
 use crate::world::{Choice, World};
 
@@ -22,10 +23,10 @@ const SETTLE_ROUNDS: u32 = 400;
 
 /// The world, the nodes, the ledger, and how much may still happen.
 #[derive(Clone)]
-pub(super) struct State<P: Protocol> {
+pub(super) struct ExploredState<P: Protocol> {
     world: World,
-    protocol: Shared<P>,
-    nodes: Vec<Option<Shared<P::Node>>>,
+    protocol: CopyOnWrite<P>,
+    nodes: Vec<Option<CopyOnWrite<P::Node>>>,
     orders: Vec<u32>,
     /// By node: the incarnations that it was ordered to admit.
     known: Vec<Vec<Incarnation>>,
@@ -71,7 +72,7 @@ enum Settled {
     First,
 }
 
-impl<P: Protocol> State<P> {
+impl<P: Protocol> ExploredState<P> {
     /// A small configuration: all peers in their first incarnation, all joined.
     pub(super) fn small(small: Small<P>, bounds: &Bounds) -> Self {
         let Small { protocol, orders, steps, alike, opening, pace, fencing, .. } = small;
@@ -96,7 +97,7 @@ impl<P: Protocol> State<P> {
             settled: Settled::First,
             struck: None,
             violation: None,
-            protocol: Shared::new(protocol),
+            protocol: CopyOnWrite::new(protocol),
         };
         for peer in state.world.peers() {
             state.start_peer(peer);
@@ -424,18 +425,18 @@ impl<P: Protocol> State<P> {
             }
             self.drop_bouncing();
             self.nodes[peer.index()] = None;
-            self.judge(peer, What::Died);
+            self.judge(peer, HistoryEvent::Died);
         }
     }
 
     fn start_peer(&mut self, peer: Peer) {
         self.world.start_peer(peer);
         self.known[peer.index()].fill(Incarnation(0));
-        self.judge(peer, What::Began);
+        self.judge(peer, HistoryEvent::Began);
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
         let node = self.protocol.start(&mut seat);
         let records = seat.records;
-        self.nodes[peer.index()] = Some(Shared::new(node));
+        self.nodes[peer.index()] = Some(CopyOnWrite::new(node));
         self.judge_all(peer, records);
     }
 
@@ -481,7 +482,7 @@ impl<P: Protocol> State<P> {
 
     fn fence(&mut self, by: Peer, peer: Peer) {
         let incarnation = std::mem::take(&mut self.known[by.index()][peer.index()]);
-        let change = Membership::Ended(peer, incarnation);
+        let change = MembershipNews::Ended(peer, incarnation);
         self.act(by, |protocol, node, seat| protocol.membership(node, seat, change));
         self.drop_bouncing();
     }
@@ -508,7 +509,7 @@ impl<P: Protocol> State<P> {
         for (who, peer) in pairs {
             let incarnation = self.world.incarnation(peer);
             self.known[who.index()][peer.index()] = incarnation;
-            let change = Membership::Began(peer, incarnation);
+            let change = MembershipNews::Began(peer, incarnation);
             self.act(who, |protocol, node, seat| protocol.membership(node, seat, change));
         }
     }
@@ -588,13 +589,13 @@ impl<P: Protocol> State<P> {
 
     fn judge_all(&mut self, peer: Peer, records: Vec<P::Event>) {
         for record in records {
-            self.judge(peer, What::Recorded(record));
+            self.judge(peer, HistoryEvent::Recorded(record));
         }
     }
 
-    fn judge(&mut self, peer: Peer, what: What<P::Event>) {
+    fn judge(&mut self, peer: Peer, what: HistoryEvent<P::Event>) {
         let incarnation = self.world.incarnation(peer);
-        let entry = Entry { at: Instant(self.world.now()), peer, incarnation, what };
+        let entry = HistoryEntry { at: Instant(self.world.now()), peer, incarnation, what };
         if let Err(violation) = self.protocol.change().judge(&entry) {
             self.violation.get_or_insert(violation);
         }

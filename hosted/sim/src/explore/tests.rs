@@ -6,7 +6,7 @@ use std::convert::identity;
 
 use weft_core::ids::PeerSet;
 
-use super::state::State;
+use super::state::ExploredState;
 use super::{Bounds, walk_from};
 use crate::neb::Broadcasts;
 use crate::protocol::{Pace, Protocol, Small};
@@ -23,9 +23,9 @@ const BOUNDS: Bounds = Bounds {
 /// How many states there are, and every value that nodes and history take together.
 fn observed(
     small: Small<Broadcasts>,
-    orders: fn(State<Broadcasts>) -> State<Broadcasts>,
+    orders: fn(ExploredState<Broadcasts>) -> ExploredState<Broadcasts>,
 ) -> (u64, BTreeSet<u64>) {
-    let first = orders(State::small(small, &BOUNDS));
+    let first = orders(ExploredState::small(small, &BOUNDS));
     let mut values = BTreeSet::new();
     let found = walk_from(first, &BOUNDS, &|_| (), &mut |state| {
         values.insert(state.observed());
@@ -44,7 +44,7 @@ fn configurations(words: &[&str]) -> Vec<Small<Broadcasts>> {
 
 fn shows_nowhere(small: &Small<Broadcasts>) {
     let (fewer, shown) = observed(small.clone(), identity);
-    let (all, every) = observed(small.clone(), State::at_will);
+    let (all, every) = observed(small.clone(), ExploredState::at_will);
     assert!(fewer < all, "{}: {fewer} of {all} states", small.name);
     assert!(shown == every, "{}: nodes or history differ", small.name);
 }
@@ -71,10 +71,10 @@ fn nor_among_three() {
 /// happen.
 fn ends(
     small: Small<Broadcasts>,
-    orders: fn(State<Broadcasts>) -> State<Broadcasts>,
+    orders: fn(ExploredState<Broadcasts>) -> ExploredState<Broadcasts>,
 ) -> (u64, BTreeSet<u64>) {
     let mut ends = BTreeSet::new();
-    let first = orders(State::small(small, &BOUNDS));
+    let first = orders(ExploredState::small(small, &BOUNDS));
     let found = walk_from(first, &BOUNDS, &|_| (), &mut |state| {
         if state.is_end() {
             ends.insert(state.observed());
@@ -98,7 +98,7 @@ fn reads_that_are_put_first_show_in_no_end() {
     assert_eq!(small.len(), 16);
     for small in small {
         let (fewer, some) = ends(small.clone(), identity);
-        let (all, every) = ends(small.clone(), State::read_at_will);
+        let (all, every) = ends(small.clone(), ExploredState::read_at_will);
         assert!(fewer < all, "{}: {fewer} of {all} states", small.name);
         assert!(some == every, "{}: {} of {} ends", small.name, some.len(), every.len());
     }
@@ -117,13 +117,13 @@ fn reads_that_are_put_first_hide_no_planted_bug() {
     for mutant in [MUTANTS, SIGNED_MUTANTS, EITHER_MUTANTS].into_iter().flatten() {
         plant(Some(mutant));
         let breaks = |small: &Small<Broadcasts>, orders: fn(_) -> _| {
-            let first = orders(State::small(small.clone(), &BOUNDS));
+            let first = orders(ExploredState::small(small.clone(), &BOUNDS));
             let found = walk_from(first, &BOUNDS, &|_| (), &mut |_| ());
             assert!(found.finished || found.violation.is_some(), "{}", small.name);
             found.violation.map(|(violation, _)| violation.checker)
         };
         let verdicts = small.iter().map(|small| {
-            let all = breaks(small, State::read_at_will);
+            let all = breaks(small, ExploredState::read_at_will);
             let fewer = breaks(small, identity);
             assert_eq!(fewer.is_some(), all.is_some(), "{}: {}", mutant.name, small.name);
             fewer

@@ -127,7 +127,7 @@ impl GroupEvent {
 
 /// A message that was begun.
 #[derive(Clone, Copy, Debug, Hash)]
-struct Begun {
+struct BegunMessage {
     seq: u64,
     offset: u64,
     len: u64,
@@ -150,7 +150,7 @@ pub struct GroupNode {
     groups: Groups<PEERS, GROUPS>,
     /// Messages that were ordered and had no room yet, for each group.
     owed: Vec<u32>,
-    drafts: Vec<Option<Begun>>,
+    drafts: Vec<Option<BegunMessage>>,
     /// Oldest first.
     hands: VecDeque<Unreleased>,
     /// Roots whose end was delivered, for each group.
@@ -329,7 +329,7 @@ impl GroupNode {
             seat.fabric.memory().copy_in(place.region, place.offset, &bytes);
             self.groups.commit(&mut seat.fabric, id).expect("there was space");
             let offset = draft.offset + u64::from(len);
-            self.drafts[at] = (offset < draft.len).then_some(Begun { offset, ..draft });
+            self.drafts[at] = (offset < draft.len).then_some(BegunMessage { offset, ..draft });
         }
         if self.owed[at] == 0 {
             return;
@@ -348,7 +348,7 @@ impl GroupNode {
         } else {
             let begun = self.groups.begin(&mut seat.fabric, id, seq, len);
             if begun.is_ok() {
-                self.drafts[at] = Some(Begun { seq, offset: 0, len });
+                self.drafts[at] = Some(BegunMessage { seq, offset: 0, len });
             }
             begun
         };

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 
 use super::name::Name;
-use super::node::Event;
-use crate::protocol::{Entry, Violation, What};
+use super::node::MailboxEvent;
+use crate::protocol::{HistoryEntry, HistoryEvent, Violation};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Fate {
+struct MessageFate {
     put: bool,
     withdrawn: bool,
     /// Deliveries in the present incarnation of the owner that were not given back.
@@ -28,7 +28,7 @@ struct Fate {
 
 /// The messages of one lane, between two incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Traffic {
+struct LaneTraffic {
     sent: u32,
     heard: u32,
 }
@@ -38,7 +38,7 @@ type Process = (Peer, Incarnation);
 
 /// The part of the history that the promises are about.
 #[derive(Clone, Debug, Default, Hash)]
-pub(crate) struct Ledger {
+pub(crate) struct MailboxLedger {
     liars: PeerSet,
     /// Liars write over reservation words and nothing else, of mailboxes that were fresh.
     words_alone: bool,
@@ -50,10 +50,10 @@ pub(crate) struct Ledger {
     noticed: PeerSet,
     /// By owner and sender: the message delivered under each incarnation and sequence.
     ids: BTreeMap<(Peer, Peer, (u16, u32)), Name>,
-    fates: BTreeMap<Name, Fate>,
+    fates: BTreeMap<Name, MessageFate>,
     /// The last message delivered to each owner in its present incarnation, by sender.
     last: BTreeMap<(Peer, Process), u32>,
-    lanes: BTreeMap<(Process, Process), Traffic>,
+    lanes: BTreeMap<(Process, Process), LaneTraffic>,
     alive: BTreeMap<Peer, Incarnation>,
 }
 
@@ -61,7 +61,7 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
     Err(Violation::new(checker, what))
 }
 
-impl Ledger {
+impl MailboxLedger {
     pub(super) const fn set_liars(&mut self, liars: PeerSet, words_alone: bool) {
         self.liars = liars;
         // Their own mailboxes have no owner.
@@ -69,16 +69,16 @@ impl Ledger {
         self.words_alone = words_alone;
     }
 
-    pub(crate) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    pub(crate) fn judge(&mut self, entry: &HistoryEntry<MailboxEvent>) -> Result<(), Violation> {
         let (owner, incarnation) = (entry.peer, entry.incarnation);
         match &entry.what {
-            What::Began => self.begin_incarnation(owner, incarnation),
-            What::Died => {
+            HistoryEvent::Began => self.begin_incarnation(owner, incarnation),
+            HistoryEvent::Died => {
                 self.alive.remove(&owner);
             }
-            What::Lied(to) => self.spoiled.insert(*to),
-            What::Calm => {}
-            What::Recorded(event) => return self.judge_event((owner, incarnation), event),
+            HistoryEvent::Lied(to) => self.spoiled.insert(*to),
+            HistoryEvent::Calm => {}
+            HistoryEvent::Recorded(event) => return self.judge_event((owner, incarnation), event),
         }
         Ok(())
     }
@@ -98,28 +98,32 @@ impl Ledger {
         self.last.retain(|(to, _), _| *to != owner);
     }
 
-    fn judge_event(&mut self, by: Process, event: &Event) -> Result<(), Violation> {
+    fn judge_event(&mut self, by: Process, event: &MailboxEvent) -> Result<(), Violation> {
         match event {
-            Event::Staged(name) => {
-                self.fates.insert(*name, Fate::default());
+            MailboxEvent::Staged(name) => {
+                self.fates.insert(*name, MessageFate::default());
             }
-            Event::Put(name) => self.fates.entry(*name).or_default().put = true,
-            Event::Unknown(_) | Event::Fenced(_) | Event::Admitted(..) => {}
-            Event::Repeated(name) => self.fates.entry(*name).or_default().repeats += 1,
-            Event::Restored(name) => {
+            MailboxEvent::Put(name) => self.fates.entry(*name).or_default().put = true,
+            MailboxEvent::Unknown(_) | MailboxEvent::Fenced(_) | MailboxEvent::Admitted(..) => {}
+            MailboxEvent::Repeated(name) => self.fates.entry(*name).or_default().repeats += 1,
+            MailboxEvent::Restored(name) => {
                 let fate = self.fates.entry(*name).or_default();
                 (fate.delivered, fate.restored) = (fate.delivered.saturating_sub(1), true);
             }
-            Event::Forgot => self.forget(by.0),
-            Event::Misled(owner) => self.misled.insert(*owner),
-            Event::Noticed => return self.judge_noticed(by.0),
-            Event::Withdrawn(name) => self.fates.entry(*name).or_default().withdrawn = true,
-            Event::Taken { sender, id, payload } => {
+            MailboxEvent::Forgot => self.forget(by.0),
+            MailboxEvent::Misled(owner) => self.misled.insert(*owner),
+            MailboxEvent::Noticed => return self.judge_noticed(by.0),
+            MailboxEvent::Withdrawn(name) => self.fates.entry(*name).or_default().withdrawn = true,
+            MailboxEvent::Taken { sender, id, payload } => {
                 return self.judge_taken(by, (*sender, *id), payload);
             }
-            Event::Released(name) => self.fates.entry(*name).or_default().released += 1,
-            Event::Sent(name) => self.lanes.entry((name.from, name.to)).or_default().sent += 1,
-            Event::Heard { sender, payload } => return self.judge_heard(by, *sender, payload),
+            MailboxEvent::Released(name) => self.fates.entry(*name).or_default().released += 1,
+            MailboxEvent::Sent(name) => {
+                self.lanes.entry((name.from, name.to)).or_default().sent += 1;
+            }
+            MailboxEvent::Heard { sender, payload } => {
+                return self.judge_heard(by, *sender, payload);
+            }
         }
         Ok(())
     }
@@ -159,7 +163,7 @@ impl Ledger {
             return Ok(());
         }
         let between = (last + 1..name.number).map(|number| Name { number, ..name });
-        let is_gone = |fate: &&Fate| fate.put && !fate.ever_delivered && !fate.excused;
+        let is_gone = |fate: &&MessageFate| fate.put && !fate.ever_delivered && !fate.excused;
         let gone = between.filter_map(|name| self.fates.get(&name)).filter(is_gone).count();
         if gone == 0 {
             return Ok(());
@@ -256,7 +260,7 @@ impl Ledger {
         for ((from, to), traffic) in &self.lanes {
             let stands = [from, to].iter().all(|end| self.alive.get(&end.0) == Some(&end.1));
             if stands && traffic.heard < traffic.sent {
-                let Traffic { sent, heard } = traffic;
+                let LaneTraffic { sent, heard } = traffic;
                 let lane = format!("lane {from:?} to {to:?}");
                 return broken("loss", format!("{lane}: {heard} of {sent} messages heard"));
             }

@@ -14,7 +14,7 @@ use weft_core::wire::crc32c;
 use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
 
 use super::name::Name;
-use super::{LOCAL, Mailboxes, PEERS, SLOT_HALVES, SLOTS, Traffic, WORD};
+use super::{LOCAL, Mailboxes, PEERS, SLOT_HALVES, SLOTS, TrafficMix, WORD};
 use crate::protocol::Seat;
 
 /// Completions that one round handles.
@@ -26,7 +26,7 @@ const HANDS_MAX: usize = 6;
 
 /// What a node observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum MailboxEvent {
     /// The message is on its way to its owner from now on.
     Staged(Name),
     /// The message is in its owner's memory.
@@ -84,7 +84,7 @@ struct Lanes {
 
 /// The machines of one incarnation.
 #[derive(Clone, Debug, Hash)]
-pub struct Node {
+pub struct MailboxNode {
     me: Peer,
     incarnation: Incarnation,
     mailbox: Mailbox<SLOTS, PEERS>,
@@ -102,15 +102,15 @@ pub struct Node {
     repeats: bool,
 }
 
-impl Node {
-    pub(super) fn new(run: &Mailboxes, seat: &mut Seat<'_, Event>) -> Self {
+impl MailboxNode {
+    pub(super) fn new(run: &Mailboxes, seat: &mut Seat<'_, MailboxEvent>) -> Self {
         let plan = &run.plan;
         let (me, incarnation) = (seat.me(), seat.incarnation);
         if incarnation == Incarnation(1) {
             age(run, seat);
         } else if seat.draw(8) == 7 {
             forget(plan, seat);
-            seat.record(Event::Forgot);
+            seat.record(MailboxEvent::Forgot);
         }
         let (sizes, regions) = (plan.mailbox(), plan.mailbox_regions());
         let mut mailbox = Mailbox::attach(&seat.fabric, sizes, regions);
@@ -121,7 +121,7 @@ impl Node {
         } else if incarnation > Incarnation(1) {
             // A reservation at the previous owner may be executed here after its sender has seen it
             // fail: its ticket is skipped and counted as forged although no member lied.
-            seat.record(Event::Misled(me));
+            seat.record(MailboxEvent::Misled(me));
         }
         let peers = plan.layout().peers();
         let outboxes = (0..peers).map(Peer).map(|owner| {
@@ -164,21 +164,21 @@ impl Node {
         (owed > 0).then(|| format!("owes {owed} messages"))
     }
 
-    pub(super) fn fence(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+    pub(super) fn fence(&mut self, peer: Peer, seat: &mut Seat<'_, MailboxEvent>) {
         self.lanes[peer.index()] = None;
         if let Some(event) = self.outboxes[peer.index()].lose() {
             self.note(peer, event, seat);
         }
         seat.fabric.fence(peer).expect("a simulated peer is fenced at once");
         self.mailbox.handle_fenced(peer);
-        seat.record(Event::Fenced(peer));
+        seat.record(MailboxEvent::Fenced(peer));
     }
 
     pub(super) fn admit(
         &mut self,
         run: &Mailboxes,
         theirs: (Peer, Incarnation),
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, MailboxEvent>,
     ) {
         let (peer, incarnation) = theirs;
         let plan = &run.plan;
@@ -193,10 +193,10 @@ impl Node {
             self.mailbox.handle_all_named();
         }
         self.outboxes[peer.index()].readmit(&seat.fabric);
-        seat.record(Event::Admitted(peer, incarnation));
+        seat.record(MailboxEvent::Admitted(peer, incarnation));
     }
 
-    pub(super) fn step(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+    pub(super) fn step(&mut self, run: &Mailboxes, seat: &mut Seat<'_, MailboxEvent>) {
         let mut done = [Completion::NONE; BATCH];
         let count = seat.fabric.poll(seat.now, &mut done);
         for peer in std::mem::take(&mut self.unposted).iter() {
@@ -217,7 +217,7 @@ impl Node {
         self.flush(seat);
     }
 
-    fn handle_completion(&mut self, completion: &Completion, seat: &mut Seat<'_, Event>) {
+    fn handle_completion(&mut self, completion: &Completion, seat: &mut Seat<'_, MailboxEvent>) {
         match completion.id.machine() {
             OUTBOX_WORK => {
                 let peer = completion.peer;
@@ -231,7 +231,12 @@ impl Node {
         }
     }
 
-    fn note_progress(&mut self, peer: Peer, event: Option<PutEvent>, seat: &mut Seat<'_, Event>) {
+    fn note_progress(
+        &mut self,
+        peer: Peer,
+        event: Option<PutEvent>,
+        seat: &mut Seat<'_, MailboxEvent>,
+    ) {
         match event {
             Some(event) => self.note(peer, event, seat),
             None if self.outboxes[peer.index()].is_unposted() => self.unposted.insert(peer),
@@ -239,26 +244,29 @@ impl Node {
         }
     }
 
-    fn note(&mut self, owner: Peer, event: PutEvent, seat: &mut Seat<'_, Event>) {
+    fn note(&mut self, owner: Peer, event: PutEvent, seat: &mut Seat<'_, MailboxEvent>) {
         let staged = &mut self.staged[owner.index()];
         match event {
             PutEvent::Put { count, left } => {
-                staged.drain(..count as usize).for_each(|name| seat.record(Event::Put(name)));
+                staged
+                    .drain(..count as usize)
+                    .for_each(|name| seat.record(MailboxEvent::Put(name)));
                 assert_eq!(staged.len(), left as usize, "messages staged");
             }
             PutEvent::Full => {}
-            PutEvent::TicketUnknown => seat.record(Event::Misled(owner)),
+            PutEvent::TicketUnknown => seat.record(MailboxEvent::Misled(owner)),
             PutEvent::Lost { unknown, .. } => {
                 assert!(unknown as usize <= staged.len(), "more in doubt than staged");
                 if self.repeats || seat.draw(2) == 1 {
                     // All of it is put again, under the same numbers.
                     let doubtful = staged.iter().take(unknown as usize);
-                    doubtful.for_each(|name| seat.record(Event::Repeated(*name)));
+                    doubtful.for_each(|name| seat.record(MailboxEvent::Repeated(*name)));
                     return;
                 }
                 for (place, name) in (0..).zip(staged.drain(..)) {
                     let in_doubt = place < unknown;
-                    let event = if in_doubt { Event::Unknown } else { Event::Withdrawn };
+                    let event =
+                        if in_doubt { MailboxEvent::Unknown } else { MailboxEvent::Withdrawn };
                     seat.record(event(name));
                 }
                 self.outboxes[owner.index()].discard();
@@ -266,7 +274,7 @@ impl Node {
         }
     }
 
-    fn take(&mut self, seat: &mut Seat<'_, Event>) {
+    fn take(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         for _ in 0..=seat.draw(3) {
             if self.hands.len() == HANDS_MAX {
                 break;
@@ -278,20 +286,20 @@ impl Node {
             let id = (message.incarnation, message.sequence);
             self.hands.push_back((message.receipt, Name::of(&payload)));
             self.notice(seat);
-            seat.record(Event::Taken { sender, id, payload });
+            seat.record(MailboxEvent::Taken { sender, id, payload });
         }
         self.notice(seat);
     }
 
-    fn notice(&mut self, seat: &mut Seat<'_, Event>) {
+    fn notice(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         let forged = self.mailbox.counters().forged_tickets;
         if std::mem::replace(&mut self.noticed, forged) < forged {
-            seat.record(Event::Noticed);
+            seat.record(MailboxEvent::Noticed);
         }
     }
 
     /// Messages are released in any order, some later than others.
-    fn release(&mut self, seat: &mut Seat<'_, Event>) {
+    fn release(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         while !self.hands.is_empty() && seat.draw(4) < 3 {
             let which = seat.draw(self.hands.len() as u64) as usize;
             let Some((receipt, name)) = self.hands.remove(which) else {
@@ -299,35 +307,35 @@ impl Node {
             };
             if seat.draw(8) == 7 {
                 self.mailbox.restore(receipt).expect("a message that was taken can be restored");
-                name.into_iter().for_each(|name| seat.record(Event::Restored(name)));
+                name.into_iter().for_each(|name| seat.record(MailboxEvent::Restored(name)));
                 continue;
             }
             let released = self.mailbox.release(&seat.fabric, receipt);
             released.expect("a message that was taken can be released");
             if let Some(name) = name {
-                seat.record(Event::Released(name));
+                seat.record(MailboxEvent::Released(name));
             }
         }
     }
 
-    fn hear(&mut self, seat: &mut Seat<'_, Event>) {
+    fn hear(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         for lanes in self.lanes.iter_mut().flatten() {
             lanes.reader.poll(&mut seat.fabric);
             if lanes.reader.is_ready(&seat.fabric)
                 && let Some(message) = lanes.reader.take(&mut seat.fabric)
             {
                 let (sender, payload) = (message.sender, message.payload.to_vec());
-                seat.record(Event::Heard { sender, payload });
+                seat.record(MailboxEvent::Heard { sender, payload });
             }
         }
     }
 
     /// Executes one order: a few messages for one mailbox, or one for a lane.
-    fn obey(&mut self, run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+    fn obey(&mut self, run: &Mailboxes, seat: &mut Seat<'_, MailboxEvent>) {
         let lane = match run.traffic {
-            Traffic::Mailbox => false,
-            Traffic::Lanes => true,
-            Traffic::Both => seat.draw(2) == 1,
+            TrafficMix::Mailbox => false,
+            TrafficMix::Lanes => true,
+            TrafficMix::Both => seat.draw(2) == 1,
         };
         if lane {
             let to = seat.draw(self.lanes.len() as u64) as usize;
@@ -348,7 +356,7 @@ impl Node {
             if staged.len() < STAGED_MAX && outbox.stage(7, &name.payload()).is_ok() {
                 self.made[owner.index()] = number;
                 staged.push_back(name);
-                seat.record(Event::Staged(name));
+                seat.record(MailboxEvent::Staged(name));
             }
         }
         if seat.draws.is_none() && self.made[owner.index()] == made {
@@ -357,7 +365,7 @@ impl Node {
         }
     }
 
-    fn send(&mut self, seat: &mut Seat<'_, Event>) {
+    fn send(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         let from = (self.me, self.incarnation);
         for (peer, lanes) in (0..).map(Peer).zip(&mut self.lanes) {
             let Some(lanes) = lanes else { continue };
@@ -368,12 +376,12 @@ impl Node {
                 }
                 lanes.pending -= 1;
                 lanes.sent += 1;
-                seat.record(Event::Sent(name));
+                seat.record(MailboxEvent::Sent(name));
             }
         }
     }
 
-    fn flush(&mut self, seat: &mut Seat<'_, Event>) {
+    fn flush(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
         for outbox in &mut self.outboxes {
             if outbox.is_idle() && outbox.staged() > 0 {
                 // Refused messages stay staged for the next round.
@@ -387,7 +395,7 @@ impl Node {
 const KEPT: [Region; 3] = [WORD, SLOT_HALVES, LOCAL];
 
 /// Clears the own mailbox, as if it were new.
-fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
+fn forget(plan: &Plan, seat: &mut Seat<'_, MailboxEvent>) {
     for region in KEPT {
         let len = plan.layout().spec(region).map_or(0, |spec| spec.len);
         for offset in (0..len).step_by(8) {
@@ -398,7 +406,7 @@ fn forget(plan: &Plan, seat: &mut Seat<'_, Event>) {
 
 /// Ages the own mailbox as `run` says: its last epoch used half of the slots and is drained, and
 /// the other slots hold what a burst of nearly 2^32 epochs ago left there.
-fn age(run: &Mailboxes, seat: &mut Seat<'_, Event>) {
+fn age(run: &Mailboxes, seat: &mut Seat<'_, MailboxEvent>) {
     let open = run.first_epoch;
     if open == 0 {
         return;

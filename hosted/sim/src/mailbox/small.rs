@@ -14,7 +14,7 @@
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::time::Duration;
 
-use super::{Mailboxes, Traffic};
+use super::{Mailboxes, TrafficMix};
 use crate::protocol::{Pace, Small};
 
 const OWNER: Peer = Peer(0);
@@ -30,7 +30,7 @@ fn small(name: &str, protocol: Mailboxes, [orders, steps]: [&[u32]; 2]) -> Small
 /// All but the first put into the mailbox of the first.
 fn mailbox(peers: u16) -> Mailboxes {
     let mut protocol = Mailboxes::new(peers, 2, Duration(0), 2);
-    protocol.traffic = Traffic::Mailbox;
+    protocol.traffic = TrafficMix::Mailbox;
     protocol.owners = PeerSet::only(OWNER);
     protocol
 }
@@ -55,7 +55,7 @@ pub(super) fn all() -> Vec<Small<Mailboxes>> {
 fn of_two() -> Vec<Small<Mailboxes>> {
     let removable = PeerSet::only(WRITER);
     let stalling = Mailboxes { stalls: true, ..mailbox(2) };
-    let lanes = Mailboxes { traffic: Traffic::Lanes, ..mailbox(2) };
+    let lanes = Mailboxes { traffic: TrafficMix::Lanes, ..mailbox(2) };
     vec![
         Small { crashes: 1, starts: 1, ..small("two puts", mailbox(2), [&[0, 2], &[7, 6]]) },
         Small {

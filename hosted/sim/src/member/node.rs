@@ -15,8 +15,8 @@ use weft_core::time::Instant;
 
 use super::files::NodeFiles;
 use super::{LANE_LEN, MemberEvent, Members, NODES};
-use crate::endpoint::{self as endpoints, PEERS, Turn};
-use crate::protocol::{Membership, Seat};
+use crate::endpoint::{self as endpoints, EndpointTurn, PEERS};
+use crate::protocol::{MembershipNews, Seat};
 use crate::world::World;
 
 /// How many rounds pass between two notices that repeat.
@@ -82,7 +82,7 @@ impl Hash for MemberProcess {
 /// The process of a component.
 #[derive(Clone, Debug)]
 pub struct ComponentPeer {
-    inner: endpoints::Node,
+    inner: endpoints::EndpointNode,
     member: Member<NODES, TASKS_MAX>,
     boots: Boots<PEERS>,
     /// For each node that is refused: the boot that is over.
@@ -142,19 +142,19 @@ impl MemberProcess {
         &mut self,
         run: &Members,
         seat: &mut Seat<'_, MemberEvent>,
-        change: Membership,
+        change: MembershipNews,
     ) {
-        let (Membership::Ended(peer, _) | Membership::Began(peer, _)) = change;
+        let (MembershipNews::Ended(peer, _) | MembershipNews::Began(peer, _)) = change;
         let (node, is_component) = run.place(peer);
         if !is_component {
             return;
         }
         match (self, change) {
-            (Self::Component(it), Membership::Ended(..)) => it.handle_ended(run, seat, node),
-            (Self::Component(it), Membership::Began(_, incarnation)) => {
+            (Self::Component(it), MembershipNews::Ended(..)) => it.handle_ended(run, seat, node),
+            (Self::Component(it), MembershipNews::Began(_, incarnation)) => {
                 it.handle_began(run, seat, (node, incarnation));
             }
-            (Self::Supervisor(it), Membership::Ended(..)) if it.is_of(run, seat.me(), node) => {
+            (Self::Supervisor(it), MembershipNews::Ended(..)) if it.is_of(run, seat.me(), node) => {
                 it.task.handle_ended(seat.now);
                 it.drain(run, seat);
             }
@@ -192,7 +192,7 @@ impl ComponentPeer {
         drop(files);
         let shown = (machine.term(), machine.role(), machine.view().number());
         let mut component = Self {
-            inner: endpoints::Node::new(run.endpoints.plan(), seat),
+            inner: endpoints::EndpointNode::new(run.endpoints.plan(), seat),
             member: Member::new(now, machine, run.profile(), run.endpoints.plan()),
             boots: Boots::default(),
             refused: vec![None; usize::from(run.nodes)],
@@ -205,7 +205,7 @@ impl ComponentPeer {
         component
     }
 
-    pub(super) const fn endpoint(&self) -> &endpoints::Node {
+    pub(super) const fn endpoint(&self) -> &endpoints::EndpointNode {
         &self.inner
     }
 
@@ -218,7 +218,11 @@ impl ComponentPeer {
         &mut self,
         run: &Members,
         seat: &mut Seat<'_, MemberEvent>,
-        input: impl FnOnce(&mut Member<NODES, TASKS_MAX>, &mut Turn<'_, '_, MemberEvent>, Instant),
+        input: impl FnOnce(
+            &mut Member<NODES, TASKS_MAX>,
+            &mut EndpointTurn<'_, '_, MemberEvent>,
+            Instant,
+        ),
     ) {
         let now = seat.now;
         let Self { inner, member, .. } = self;

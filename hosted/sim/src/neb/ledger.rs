@@ -6,15 +6,15 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::neb::{Conflict, number_before};
 use weft_core::wire::broadcast::Form;
 
-use super::node::{Event, Node, is_of};
-use crate::protocol::{Entry, Violation, What};
+use super::node::{NebEvent, NebNode, is_of};
+use crate::protocol::{HistoryEntry, HistoryEvent, Violation};
 
 /// A slot: origin and number.
 type Slot = (Peer, u64);
 
 /// The part of the history that the promises are about.
 #[derive(Clone, Debug, Default, Hash)]
-pub(crate) struct Ledger {
+pub(crate) struct NebLedger {
     liars: PeerSet,
     /// Members that may be removed: deliveries of their first epochs do not bind others.
     doomed: PeerSet,
@@ -37,7 +37,7 @@ fn broken(checker: &'static str, what: String) -> Result<(), Violation> {
     Err(Violation::new(checker, what))
 }
 
-impl Ledger {
+impl NebLedger {
     pub(crate) fn of(liars: PeerSet, doomed: PeerSet, form: Form) -> Self {
         Self { liars, doomed, form, ..Self::default() }
     }
@@ -52,18 +52,18 @@ impl Ledger {
         self.base = base;
     }
 
-    pub(crate) fn judge(&mut self, entry: &Entry<Event>) -> Result<(), Violation> {
+    pub(crate) fn judge(&mut self, entry: &HistoryEntry<NebEvent>) -> Result<(), Violation> {
         match &entry.what {
-            What::Recorded(Event::Broadcast { seq, payload }) => {
+            HistoryEvent::Recorded(NebEvent::Broadcast { seq, payload }) => {
                 self.judge_broadcast((entry.peer, *seq), payload)
             }
-            What::Recorded(Event::Delivered { origin, seq, payload }) => {
+            HistoryEvent::Recorded(NebEvent::Delivered { origin, seq, payload }) => {
                 self.judge_once((entry.peer, entry.incarnation), (*origin, *seq))?;
                 self.judge_delivered((entry.peer, entry.incarnation), (*origin, *seq), payload)
             }
             // With signatures, of two messages under one number both are a liar's or one is
             // unsigned; without, either the origin or the replayer lies.
-            What::Recorded(Event::Conflict(conflict)) => {
+            HistoryEvent::Recorded(NebEvent::Conflict(conflict)) => {
                 let Conflict { origin, replayer, .. } = *conflict;
                 let replayer_lies = self.form == Form::Unsigned && self.liars.contains(replayer);
                 if self.liars.contains(origin) || replayer_lies {
@@ -72,7 +72,10 @@ impl Ledger {
                 let what = format!("{} sees {conflict:?} and its origin is correct", entry.peer);
                 broken("blame", what)
             }
-            What::Began | What::Died | What::Lied(_) | What::Calm => Ok(()),
+            HistoryEvent::Began
+            | HistoryEvent::Died
+            | HistoryEvent::Lied(_)
+            | HistoryEvent::Calm => Ok(()),
         }
     }
 
@@ -138,7 +141,7 @@ impl Ledger {
     }
 
     /// Whether `node` has broadcast all messages that it was ordered to.
-    pub(super) fn check_room(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
+    pub(super) fn check_room(&self, peer: Peer, node: &NebNode) -> Result<(), Violation> {
         match node.owed() {
             _ if !node.is_open() => broken("validity", format!("{peer} is not counted by all")),
             0 => Ok(()),
@@ -147,7 +150,7 @@ impl Ledger {
     }
 
     /// Whether `node` has delivered all messages of correct origins.
-    pub(super) fn check_complete(&self, peer: Peer, node: &Node) -> Result<(), Violation> {
+    pub(super) fn check_complete(&self, peer: Peer, node: &NebNode) -> Result<(), Violation> {
         self.check_delivered(peer, |origin| node.delivered(origin))
     }
 

@@ -18,7 +18,7 @@ const TAKES: usize = 4;
 
 /// What a node observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NebEvent {
     /// A message has its number, which no other message gets.
     Broadcast {
         /// Its number.
@@ -41,7 +41,7 @@ pub enum Event {
 
 /// The machine of one incarnation.
 #[derive(Clone, Debug, Hash)]
-pub struct Node {
+pub struct NebNode {
     me: Peer,
     incarnation: Incarnation,
     neb: Neb<PEERS, DEPTH>,
@@ -54,8 +54,8 @@ pub struct Node {
     term: Term,
 }
 
-impl Node {
-    pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, Event>) -> Self {
+impl NebNode {
+    pub(super) fn new(run: &Broadcasts, seat: &mut Seat<'_, NebEvent>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
         if incarnation == Incarnation(1) {
             begin_behind(run, seat);
@@ -108,7 +108,7 @@ impl Node {
         &mut self,
         run: &Broadcasts,
         (peer, incarnation): (Peer, Incarnation),
-        seat: &mut Seat<'_, Event>,
+        seat: &mut Seat<'_, NebEvent>,
     ) {
         let epoch = run.epoch(peer, incarnation);
         self.neb.handle_epoch(&seat.fabric, peer, epoch).expect("an early epoch");
@@ -124,13 +124,13 @@ impl Node {
     }
 
     /// Executes all decisions again.
-    pub(super) fn remove_again(&mut self, seat: &mut Seat<'_, Event>) {
+    pub(super) fn remove_again(&mut self, seat: &mut Seat<'_, NebEvent>) {
         self.decided.iter().for_each(|peer| self.remove(peer, seat));
     }
 
     /// The manager has decided to remove `peer`, in a term of its own. A later manager repeats
     /// earlier decisions, for members that learn of the two in the other order.
-    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, Event>) {
+    pub(super) fn remove(&mut self, peer: Peer, seat: &mut Seat<'_, NebEvent>) {
         self.decided.insert(peer);
         if !self.neb.live().contains(peer) {
             return;
@@ -140,7 +140,7 @@ impl Node {
         self.neb.remove(&mut seat.fabric, decision).expect("a simulated peer is fenced at once");
     }
 
-    pub(super) fn step(&mut self, seat: &mut Seat<'_, Event>) {
+    pub(super) fn step(&mut self, seat: &mut Seat<'_, NebEvent>) {
         let mut done = [Completion::NONE; BATCH];
         let count = seat.fabric.poll(seat.now, &mut done);
         for completion in &done[..count] {
@@ -161,7 +161,7 @@ impl Node {
 
     /// One round of a running liar: it shows something, or sends the others all its messages. The
     /// fabric chooses when each of them arrives.
-    pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, Event>) {
+    pub(super) fn lie(&mut self, run: &Broadcasts, seat: &mut Seat<'_, NebEvent>) {
         let mut done = [Completion::NONE; BATCH];
         seat.fabric.poll(seat.now, &mut done);
         if !seat.is_ordered() {
@@ -197,25 +197,25 @@ impl Node {
     }
 
     /// Broadcasts one batch, as large as the window allows.
-    fn broadcast(&mut self, seat: &mut Seat<'_, Event>) {
+    fn broadcast(&mut self, seat: &mut Seat<'_, NebEvent>) {
         while self.owed > 0 && self.neb.has_room() {
             let payload = payload(self.me, self.incarnation, self.made);
             let staged = self.neb.stage(&seat.fabric, u64::from(self.made), &payload);
             let seq = staged.expect("it has room, and the message fits");
             self.made += 1;
             self.owed -= 1;
-            seat.record(Event::Broadcast { seq, payload });
+            seat.record(NebEvent::Broadcast { seq, payload });
         }
         self.neb.flush(&mut seat.fabric);
     }
 
-    fn take(&mut self, seat: &mut Seat<'_, Event>) -> bool {
+    fn take(&mut self, seat: &mut Seat<'_, NebEvent>) -> bool {
         let event = match self.neb.take(&seat.fabric) {
             Some(Outcome::Delivered(message)) => {
                 let payload = message.payload.to_vec();
-                Event::Delivered { origin: message.origin, seq: message.seq, payload }
+                NebEvent::Delivered { origin: message.origin, seq: message.seq, payload }
             }
-            Some(Outcome::Conflict(conflict)) => Event::Conflict(conflict),
+            Some(Outcome::Conflict(conflict)) => NebEvent::Conflict(conflict),
             None => return false,
         };
         seat.record(event);
@@ -225,7 +225,7 @@ impl Node {
 
 /// Prepares the memory of a first incarnation: every origin has broadcast the messages before the
 /// run begins, and this member has delivered them.
-fn begin_behind(run: &Broadcasts, seat: &Seat<'_, Event>) {
+fn begin_behind(run: &Broadcasts, seat: &Seat<'_, NebEvent>) {
     if run.base == 0 {
         return;
     }
@@ -237,7 +237,7 @@ fn begin_behind(run: &Broadcasts, seat: &Seat<'_, Event>) {
 }
 
 /// The memory of the last incarnation is gone.
-fn forget(run: &Broadcasts, seat: &Seat<'_, Event>) {
+fn forget(run: &Broadcasts, seat: &Seat<'_, NebEvent>) {
     for (region, spec) in (0..).map(Region).zip(run.layout.regions()) {
         seat.fabric.memory().copy_in(region, 0, &vec![0; spec.len as usize]);
     }

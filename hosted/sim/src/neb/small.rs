@@ -65,7 +65,7 @@ enum Replayer {
 
 /// One configuration, but for its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Case {
+struct SmallCase {
     form: Form,
     members: u16,
     messages: u32,
@@ -78,7 +78,7 @@ struct Case {
 /// All of them.
 pub(super) fn all() -> Vec<Small<Broadcasts>> {
     let mut all = special::all();
-    all.extend(cases().into_iter().map(Case::small));
+    all.extend(cases().into_iter().map(SmallCase::small));
     all
 }
 
@@ -91,7 +91,8 @@ pub(super) fn left_out() -> Vec<Unexplored> {
         if walked.contains(&case) {
             continue;
         }
-        let alike = |other: &&Case| Case { crashes: 1, pace: Pace::AtWill, ..**other } == case;
+        let alike =
+            |other: &&SmallCase| SmallCase { crashes: 1, pace: Pace::AtWill, ..**other } == case;
         let instead: Vec<_> = walked.iter().filter(alike).map(|case| case.bounds()).collect();
         let name = format!("{}, {}", case.name(), case.bounds());
         let why = format!("too many states for every run; in its place: {}", instead.join("; "));
@@ -113,7 +114,7 @@ const SIZES: [(u16, u32, u32, Pace); 8] = [
 ];
 
 /// Those that are walked.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<SmallCase> {
     let sizes = SIZES.iter();
     let all = sizes.flat_map(|(members, messages, crashes, pace)| {
         every(&[(*members, *messages)], *crashes, *pace)
@@ -122,7 +123,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Both forms and all lies.
-fn every(sizes: &[(u16, u32)], crashes: u32, pace: Pace) -> Vec<Case> {
+fn every(sizes: &[(u16, u32)], crashes: u32, pace: Pace) -> Vec<SmallCase> {
     let mut cases = Vec::new();
     for form in [Form::Unsigned, Form::Signed] {
         for &(members, messages) in sizes {
@@ -132,7 +133,7 @@ fn every(sizes: &[(u16, u32)], crashes: u32, pace: Pace) -> Vec<Case> {
                     let lies = origin == Origin::TwoFaced || replayer == Replayer::Lying;
                     if members > 2 || !lies {
                         let case =
-                            Case { form, members, messages, origin, replayer, crashes, pace };
+                            SmallCase { form, members, messages, origin, replayer, crashes, pace };
                         cases.push(case);
                     }
                 }
@@ -142,7 +143,7 @@ fn every(sizes: &[(u16, u32)], crashes: u32, pace: Pace) -> Vec<Case> {
     cases
 }
 
-impl Case {
+impl SmallCase {
     fn small(self) -> Small<Broadcasts> {
         let sizes = Sizes {
             peers: self.members,

@@ -6,7 +6,7 @@ use weft_core::ids::Incarnation;
 
 /// A question without a value, an answer with one, or a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParcelKind {
     Want,
     Value,
     Refused,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 /// What goes from one host to the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parcel {
-    pub(super) kind: Kind,
+    pub(super) kind: ParcelKind,
     /// The incarnation of the source that has lent it.
     pub(super) lent_by: Incarnation,
     /// The incarnation of the destination that fetches it, and its number for that.
@@ -42,7 +42,8 @@ impl Parcel {
             Incarnation(u32::from_le_bytes(message[at..at + 4].try_into().expect("4 bytes")))
         };
         Self {
-            kind: [Kind::Want, Kind::Value, Kind::Refused][usize::from(message[0])],
+            kind: [ParcelKind::Want, ParcelKind::Value, ParcelKind::Refused]
+                [usize::from(message[0])],
             lent_by: incarnation(1),
             fetched_by: (incarnation(5), word(9)),
             token: word(17),

@@ -10,7 +10,7 @@ use crate::protocol::Violation;
 
 /// A value that was sent, and the incarnations that it was delivered to.
 #[derive(Clone, Debug, Hash)]
-struct Sent {
+struct SentValue {
     worth: Worth,
     delivered: Vec<Incarnation>,
     consumed: bool,
@@ -19,7 +19,7 @@ struct Sent {
 /// What was sent so far, by name and source.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct MeetingLedger {
-    sent: BTreeMap<(Vec<u8>, i64), Vec<Sent>>,
+    sent: BTreeMap<(Vec<u8>, i64), Vec<SentValue>>,
     /// A peer has died: values may be lost with it.
     is_disturbed: bool,
 }
@@ -36,7 +36,8 @@ impl MeetingLedger {
     ) -> Result<(), Violation> {
         match event {
             MeetingEvent::Sent { name, worth } => {
-                let sent = Sent { worth: worth.clone(), delivered: Vec::new(), consumed: false };
+                let sent =
+                    SentValue { worth: worth.clone(), delivered: Vec::new(), consumed: false };
                 self.of(name).push(sent);
                 Ok(())
             }
@@ -64,14 +65,14 @@ impl MeetingLedger {
 
     /// A receive timed out when all work had ended: no value of its name was left to be received.
     pub(super) fn check_meeting(&mut self, name: &MeetingName) -> Result<(), Violation> {
-        let is_left = |sent: &Sent| sent.delivered.is_empty();
+        let is_left = |sent: &SentValue| sent.delivered.is_empty();
         if !self.is_disturbed && self.of(name).iter().any(is_left) {
             return broken("validity", format!("no receive of {name:?} met its value"));
         }
         Ok(())
     }
 
-    fn of(&mut self, name: &MeetingName) -> &mut Vec<Sent> {
+    fn of(&mut self, name: &MeetingName) -> &mut Vec<SentValue> {
         self.sent.entry((name.0.name().to_vec(), name.1)).or_default()
     }
 

@@ -8,7 +8,7 @@ use weft_core::rendezvous::{
 };
 use weft_core::time::{Duration, Instant};
 
-use super::host::{Kind, Parcel};
+use super::host::{Parcel, ParcelKind};
 use super::{MeetingName, Meetings, PEERS, SLOTS, Script, Worth};
 use crate::protocol::{Seat, Violation};
 
@@ -63,7 +63,7 @@ pub enum MeetingEvent {
 
 /// A receive, until it has ended, returned and been released.
 #[derive(Clone, Debug, Hash)]
-struct Asked {
+struct PendingReceive {
     request: RequestId,
     name: MeetingName,
     ended: bool,
@@ -90,7 +90,7 @@ pub struct MeetingNode {
     me: Peer,
     incarnation: Incarnation,
     adapter: Adapter<PEERS, SLOTS>,
-    asked: Vec<Asked>,
+    asked: Vec<PendingReceive>,
     /// Values that are not consumed, nor dropped with their step.
     sent: Vec<(OfferId, MeetingName, Worth)>,
     /// What the host hands over, and by which token.
@@ -274,7 +274,7 @@ impl MeetingNode {
         // What is refused is not asked again.
         if let Ok(request) = asked {
             let (ended, returned, held, fetch) = (false, false, None, None);
-            self.asked.push(Asked { request, name, ended, returned, held, fetch });
+            self.asked.push(PendingReceive { request, name, ended, returned, held, fetch });
         }
     }
 
@@ -294,7 +294,7 @@ impl MeetingNode {
                 continue;
             }
             let parcel = Parcel {
-                kind: Kind::Want,
+                kind: ParcelKind::Want,
                 lent_by: self.admitted[source.index()],
                 fetched_by: (self.incarnation, self.serial),
                 token,
@@ -342,14 +342,14 @@ impl MeetingNode {
     }
 
     fn handle_parcel(&mut self, seat: &mut Seat<'_, MeetingEvent>, from: Peer, parcel: Parcel) {
-        if parcel.kind == Kind::Want {
+        if parcel.kind == ParcelKind::Want {
             let is_mine = parcel.lent_by == self.incarnation;
             let sent = self.value_of(parcel.token).filter(|_| is_mine);
             let answer = match sent {
                 Some((.., worth)) => {
-                    Parcel { kind: Kind::Value, bytes: worth.bytes.clone(), ..parcel }
+                    Parcel { kind: ParcelKind::Value, bytes: worth.bytes.clone(), ..parcel }
                 }
-                None => Parcel { kind: Kind::Refused, ..parcel },
+                None => Parcel { kind: ParcelKind::Refused, ..parcel },
             };
             return self.post(seat, from, answer);
         }
@@ -357,9 +357,10 @@ impl MeetingNode {
         if incarnation != self.incarnation {
             return;
         }
-        let is_for = |it: &&mut Asked| it.fetch.as_ref().is_some_and(|(at, _)| *at == number);
+        let is_for =
+            |it: &&mut PendingReceive| it.fetch.as_ref().is_some_and(|(at, _)| *at == number);
         let Some(asked) = self.asked.iter_mut().find(is_for) else { return };
-        let is_there = parcel.kind == Kind::Value;
+        let is_there = parcel.kind == ParcelKind::Value;
         // One that has ended meanwhile leaves it at its source.
         if self.adapter.handle_handed_over(asked.request, is_there).is_ok()
             && let Some((_, worth)) = &mut asked.fetch

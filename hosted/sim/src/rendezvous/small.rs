@@ -22,7 +22,7 @@ use crate::protocol::{Opening, Pace, Small};
 /// One configuration: how many values travel how, and what goes wrong.
 struct MeetingCase {
     name: &'static str,
-    way: Way,
+    way: ValuePath,
     orders: &'static [u32],
     script: Script,
     crashes: u32,
@@ -35,7 +35,7 @@ const VALUE_LEN: u64 = 16;
 
 /// How values travel.
 #[derive(Clone, Copy)]
-struct Way {
+struct ValuePath {
     /// The longest that comes in its message; all have [`VALUE_LEN`] bytes.
     inline: u16,
     /// The path of all others.
@@ -44,15 +44,15 @@ struct Way {
     in_parts: bool,
 }
 
-const READ: Way = Way { inline: 0, path: Path::Read, in_parts: false };
-const INLINE: Way = Way { inline: VALUE_LEN as u16, ..READ };
-const WRITE: Way = Way { path: Path::Write, ..READ };
-const PARTS_READ: Way = Way { in_parts: true, ..READ };
-const PARTS_WRITTEN: Way = Way { in_parts: true, ..WRITE };
+const READ: ValuePath = ValuePath { inline: 0, path: Path::Read, in_parts: false };
+const INLINE: ValuePath = ValuePath { inline: VALUE_LEN as u16, ..READ };
+const WRITE: ValuePath = ValuePath { path: Path::Write, ..READ };
+const PARTS_READ: ValuePath = ValuePath { in_parts: true, ..READ };
+const PARTS_WRITTEN: ValuePath = ValuePath { in_parts: true, ..WRITE };
 
 const fn case(
     name: &'static str,
-    way: Way,
+    way: ValuePath,
     orders: &'static [u32],
     script: Script,
     (crashes, starts): (u32, u32),
@@ -62,7 +62,7 @@ const fn case(
 
 /// The value of one source is asked for and taken back, then that of another: works of the first
 /// may be out, and no order of a pair keeps them ahead of those of the second.
-const fn cancel(name: &'static str, way: Way) -> MeetingCase {
+const fn cancel(name: &'static str, way: ValuePath) -> MeetingCase {
     MeetingCase { pace: Pace::AtWill, ..case(name, way, &[4, 1, 1], CancelForAnother, (0, 0)) }
 }
 

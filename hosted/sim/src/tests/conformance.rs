@@ -6,7 +6,7 @@ use weft_core::fabric::conformance::{Harness, PEERS, layout};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
 
-use crate::fault::{Fault, Faults};
+use crate::fault::{Faults, SimFault};
 use crate::{SimFabric, Trace, World};
 
 /// All peers of one world, which is the fabric of each of them.
@@ -65,7 +65,7 @@ mod fair {
 mod torn {
     use super::*;
 
-    const KINDS: &[Fault] = &[Fault::Torn, Fault::SlowLanding, Fault::SlowCompletion];
+    const KINDS: &[SimFault] = &[SimFault::Torn, SimFault::SlowLanding, SimFault::SlowCompletion];
 
     weft_core::fabric_conformance!(Rig::new(2, Faults::often(2, KINDS)));
 }

@@ -1,12 +1,12 @@
 //! The explorer on protocols whose answer is known.
 
 use crate::toy::{Counter, DEAF, FETCH_ADD, IDLE, ORDERS, READ_THEN_WRITE};
-use crate::{Bounds, Found, Protocol, explore};
+use crate::{Bounds, Exploration, Protocol, explore};
 
 const CALM: Bounds =
     Bounds { steps: None, crashes: 0, starts: None, faults: None, waits: None, states_max: 10_000 };
 
-fn explored<P: Protocol>(bounds: &Bounds) -> Found {
+fn explored<P: Protocol>(bounds: &Bounds) -> Exploration {
     let [(_, found)] = <[_; 1]>::try_from(explore::<P>(bounds, &|_| ())).expect("it has one");
     found
 }

@@ -5,7 +5,7 @@ use weft_core::ids::Peer;
 
 use super::World;
 use super::work::Gate;
-use crate::flight::{Flight, Load, Loss, Stage};
+use crate::flight::{Flight, FlightLoss, FlightStage, OwnedOp};
 
 /// Something that the fabric may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,9 +123,10 @@ impl World {
     #[must_use]
     pub fn reads_next(&self, from: Peer, to: Peer) -> Option<At> {
         let flight = self.pair_ref(from, to).landing()?;
-        let is_whole = self.is_alive(from) && !flight.wrong_key && flight.stage == Stage::Posted;
+        let is_whole =
+            self.is_alive(from) && !flight.wrong_key && flight.stage == FlightStage::Posted;
         match flight.load {
-            Load::Read { from, .. } if is_whole && self.gate(flight) == Gate::Open => Some(from),
+            OwnedOp::Read { from, .. } if is_whole && self.gate(flight) == Gate::Open => Some(from),
             _ => None,
         }
     }
@@ -137,7 +138,7 @@ impl World {
         for from in self.peers() {
             for to in self.peers() {
                 let pair = self.pair_ref(from, to);
-                let torn = |stage| stage == Stage::Posted;
+                let torn = |stage| stage == FlightStage::Posted;
                 if pair.landing().is_some_and(|f| torn(f.stage) && f.load.len() > 1) {
                     choices.push(Choice::Tear(from, to));
                 }
@@ -173,11 +174,11 @@ impl World {
                 self.land_late(number);
             }
             Choice::Lose(from, to) => {
-                self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed));
+                self.lose(from, to, FlightLoss::Unreported(Failure::DeadlinePassed));
             }
             Choice::LandLost(from, to) => {
                 self.land(from, to);
-                self.lose(from, to, Loss::Unreported(Failure::Gone));
+                self.lose(from, to, FlightLoss::Unreported(Failure::Gone));
             }
             Choice::Deliver(index) => self.deliver_at(index),
             Choice::Drop(index) => self.drop_at(index),

@@ -7,11 +7,11 @@ use weft_core::ids::{Incarnation, Peer};
 
 use super::World;
 use crate::draws::{Draws, Purpose};
-use crate::fault::Fault;
+use crate::fault::SimFault;
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Due {
+pub(crate) enum DueEvent {
     /// The flight lands, or a piece of it.
     Land { from: Peer, to: Peer, flight: u64 },
     /// The flight completes.
@@ -25,12 +25,12 @@ pub(crate) enum Due {
     /// A message of the message port arrives.
     Deliver { message: u64 },
     /// Nothing of the fabric: for who runs the nodes.
-    Timer(Timer),
+    Timer(RunnerTimer),
 }
 
 /// What the runner of the nodes wants to be called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timer {
+pub(crate) enum RunnerTimer {
     /// One round of a node's loop, if that incarnation still lasts.
     Step { peer: Peer, incarnation: Incarnation },
     /// That incarnation ends.
@@ -51,8 +51,8 @@ pub(crate) enum Timer {
 
 /// The queue of everything due.
 #[derive(Clone, Debug)]
-pub(super) struct Timing {
-    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+pub(super) struct EventQueue {
+    heap: BinaryHeap<Reverse<(u64, u64, DueEvent)>>,
     sequence: u64,
     draws: Draws,
     overtaking: Draws,
@@ -60,7 +60,7 @@ pub(super) struct Timing {
     deadline: u64,
 }
 
-impl Timing {
+impl EventQueue {
     pub(super) fn new(seed: u64, deadline: u64) -> Self {
         let draws = Draws::new(seed, Purpose::Schedule);
         let overtaking = Draws::new(seed, Purpose::Overtaking);
@@ -70,7 +70,7 @@ impl Timing {
 
 impl World {
     /// `due` happens `after` nanoseconds from now. Untimed worlds have no future.
-    pub(crate) fn schedule(&mut self, after: u64, due: Due) {
+    pub(crate) fn schedule(&mut self, after: u64, due: DueEvent) {
         let at = self.now.saturating_add(after);
         if let Some(timing) = &mut self.timing {
             timing.sequence += 1;
@@ -79,17 +79,17 @@ impl World {
     }
 
     /// Lets time pass to the next thing due; a timer is handed out. Nothing when none is left.
-    pub(crate) fn advance(&mut self) -> Option<Option<Timer>> {
+    pub(crate) fn advance(&mut self) -> Option<Option<RunnerTimer>> {
         let Reverse((at, _, due)) = self.timing.as_mut()?.heap.pop()?;
         self.now = self.now.max(at);
         match due {
-            Due::Land { from, to, flight } => self.land_if(from, to, flight),
-            Due::Complete { from, to, flight } => self.complete_if(from, to, flight),
-            Due::Expire { from, to, flight } => self.expire(from, to, flight),
-            Due::Late { flight } => self.land_late(flight),
-            Due::Heal { from, to } => self.heal(from, to),
-            Due::Deliver { message } => self.deliver(message),
-            Due::Timer(timer) => return Some(Some(timer)),
+            DueEvent::Land { from, to, flight } => self.land_if(from, to, flight),
+            DueEvent::Complete { from, to, flight } => self.complete_if(from, to, flight),
+            DueEvent::Expire { from, to, flight } => self.expire(from, to, flight),
+            DueEvent::Late { flight } => self.land_late(flight),
+            DueEvent::Heal { from, to } => self.heal(from, to),
+            DueEvent::Deliver { message } => self.deliver(message),
+            DueEvent::Timer(timer) => return Some(Some(timer)),
         }
         Some(None)
     }
@@ -123,11 +123,11 @@ impl World {
             return self.plan_expiry(from, to, number, posted_at);
         }
         let mut after = self.span(300, 2_500);
-        if let Some(strike) = self.faults.strikes(Fault::SlowLanding) {
+        if let Some(strike) = self.faults.strikes(SimFault::SlowLanding) {
             after = strike.amount(5_000, 6_000_000);
             self.note(|| format!("fault {}: work {number} lands late", strike.number));
         }
-        self.schedule(after, Due::Land { from, to, flight: number });
+        self.schedule(after, DueEvent::Land { from, to, flight: number });
         self.expire_before(after, from, to, (number, posted_at));
     }
 
@@ -141,11 +141,11 @@ impl World {
             return self.plan_expiry(from, to, number, posted_at);
         }
         let mut after = self.span(200, 1_500);
-        if let Some(strike) = self.faults.strikes(Fault::SlowCompletion) {
+        if let Some(strike) = self.faults.strikes(SimFault::SlowCompletion) {
             after = strike.amount(5_000, 6_000_000);
             self.note(|| format!("fault {}: work {number} completes late", strike.number));
         }
-        self.schedule(after, Due::Complete { from, to, flight: number });
+        self.schedule(after, DueEvent::Complete { from, to, flight: number });
         self.expire_before(after, from, to, (number, posted_at));
     }
 
@@ -161,6 +161,6 @@ impl World {
     pub(super) fn plan_expiry(&mut self, from: Peer, to: Peer, flight: u64, posted_at: u64) {
         let deadline = self.timing.as_ref().map_or(u64::MAX, |timing| timing.deadline);
         let after = posted_at.saturating_add(deadline).saturating_sub(self.now);
-        self.schedule(after, Due::Expire { from, to, flight });
+        self.schedule(after, DueEvent::Expire { from, to, flight });
     }
 }

@@ -3,8 +3,8 @@
 use weft_core::fabric::{Failure, FenceError};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Due, World};
-use crate::flight::Loss;
+use super::{DueEvent, World};
+use crate::flight::FlightLoss;
 
 /// For how long the memory of a dead peer may still be reached, at most.
 const AFTERLIFE_NS: u64 = 200_000;
@@ -88,7 +88,7 @@ impl World {
         self.note(|| format!("{me} fences {peer}.{admitted}"));
         if was_open {
             let losses = self.losses.len();
-            self.lose(me, peer, Loss::Reported(Failure::Gone));
+            self.lose(me, peer, FlightLoss::Reported(Failure::Gone));
             // A fence is not a fault.
             self.losses.truncate(losses);
         }
@@ -124,7 +124,7 @@ impl World {
     /// Nothing that `from` posts reaches `to` for `span` nanoseconds.
     pub(crate) fn cut(&mut self, from: Peer, to: Peer, span: u64) {
         self.pair(from, to).cut = true;
-        self.schedule(span, Due::Heal { from, to });
+        self.schedule(span, DueEvent::Heal { from, to });
     }
 
     pub(crate) fn heal(&mut self, from: Peer, to: Peer) {

@@ -3,22 +3,22 @@
 
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Due, World};
-use crate::fault::Fault;
+use super::{DueEvent, World};
+use crate::fault::SimFault;
 
 /// Messages that may be under way between two peers; more are lost.
 const LETTERS_MAX: usize = 256;
 
 /// A message under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+pub(crate) struct PortMessage {
     number: u64,
     pub(crate) from: (Peer, Incarnation),
     pub(crate) to: Peer,
     bytes: Vec<u8>,
 }
 
-impl std::hash::Hash for Message {
+impl std::hash::Hash for PortMessage {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (self.from, self.to, &self.bytes).hash(state);
     }
@@ -31,12 +31,12 @@ impl World {
         if !self.memory(from).fuse.acts() || full >= LETTERS_MAX {
             return;
         }
-        if let Some(strike) = self.faults.strikes(Fault::MessageLost) {
+        if let Some(strike) = self.faults.strikes(SimFault::MessageLost) {
             self.note(|| format!("fault {}: a message {from} -> {to} is lost", strike.number));
             return;
         }
         self.mail(from, to, bytes);
-        if let Some(strike) = self.faults.strikes(Fault::MessageTwice) {
+        if let Some(strike) = self.faults.strikes(SimFault::MessageTwice) {
             self.note(|| format!("fault {}: and comes twice", strike.number));
             self.mail(from, to, bytes);
         }
@@ -47,13 +47,13 @@ impl World {
         let number = self.flights;
         let from = (from, self.incarnation(from));
         self.note(|| format!("{} -> {to}: message {number}, {} bytes", from.0, bytes.len()));
-        self.messages.push(Message { number, from, to, bytes: bytes.to_vec() });
+        self.messages.push(PortMessage { number, from, to, bytes: bytes.to_vec() });
         let mut after = self.span(500, 20_000);
-        if let Some(strike) = self.faults.strikes(Fault::SlowLanding) {
+        if let Some(strike) = self.faults.strikes(SimFault::SlowLanding) {
             after = strike.amount(20_000, 6_000_000);
             self.note(|| format!("fault {}: message {number} is late", strike.number));
         }
-        self.schedule(after, Due::Deliver { message: number });
+        self.schedule(after, DueEvent::Deliver { message: number });
     }
 
     pub(super) fn deliver(&mut self, number: u64) {

@@ -3,9 +3,9 @@
 use weft_core::fabric::{Access, Completion, Failure, PostError, Work};
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Due, ROOM, World};
-use crate::fault::Fault;
-use crate::flight::{Flight, Load, Loss, Stage};
+use super::{DueEvent, ROOM, World};
+use crate::fault::SimFault;
+use crate::flight::{Flight, FlightLoss, FlightStage, OwnedOp};
 
 /// Whether work may take effect at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl World {
                 return Err(PostError::Full);
             }
         }
-        if let Some(strike) = self.faults.strikes(Fault::FullQueue) {
+        if let Some(strike) = self.faults.strikes(SimFault::FullQueue) {
             self.note(|| format!("fault {}: the queue of {me} is full", strike.number));
             return Err(PostError::Full);
         }
@@ -47,7 +47,7 @@ impl World {
             return Err(PostError::Gone);
         }
         if to != me
-            && let Some(strike) = self.faults.strikes(Fault::WrongKey)
+            && let Some(strike) = self.faults.strikes(SimFault::WrongKey)
         {
             flight.wrong_key = true;
             self.note(|| format!("fault {}: the next work has a wrong key", strike.number));
@@ -142,14 +142,14 @@ impl World {
         match self.gate(&flight) {
             Gate::Open => {}
             Gate::Waiting => return self.plan_expiry(from, to, flight.number, flight.posted_at),
-            Gate::Closed => return self.lose(from, to, Loss::Reported(Failure::Gone)),
+            Gate::Closed => return self.lose(from, to, FlightLoss::Reported(Failure::Gone)),
         }
         let (at, needs) = flight.load.target();
         if flight.wrong_key || !self.layout.allows(at.region, from, needs) {
             self.note(|| format!("work {} is denied", flight.number));
-            return self.lose(from, to, Loss::Reported(Failure::AccessDenied));
+            return self.lose(from, to, FlightLoss::Reported(Failure::AccessDenied));
         }
-        if flight.stage == Stage::Posted && self.begins_torn(&flight) {
+        if flight.stage == FlightStage::Posted && self.begins_torn(&flight) {
             return;
         }
         let outcome = self.finish_landing(&flight);
@@ -162,7 +162,7 @@ impl World {
         if flight.load.len() < 2 {
             return false;
         }
-        let Some(strike) = self.faults.strikes(Fault::Torn) else {
+        let Some(strike) = self.faults.strikes(SimFault::Torn) else {
             return false;
         };
         self.note(|| format!("fault {}: work {} is torn", strike.number, flight.number));
@@ -179,7 +179,7 @@ impl World {
     fn plan_piece(&mut self, flight: &Flight, spread: u64) {
         let (from, to) = (flight.from.0, flight.to.0);
         let after = self.span(100, spread);
-        self.schedule(after, Due::Land { from, to, flight: flight.number });
+        self.schedule(after, DueEvent::Land { from, to, flight: flight.number });
     }
 
     /// The bytes of the flight are on their way, none of them there yet.
@@ -188,18 +188,18 @@ impl World {
         let order = self.disorder(flight.load.len());
         let target = self.memory(to);
         match &flight.load {
-            Load::Write { to, bytes } => {
+            OwnedOp::Write { to, bytes } => {
                 target.begin_arrival(flight.number, from, *to, bytes, &order);
             }
-            Load::WriteFrom { to, from: mine, len } => {
+            OwnedOp::WriteFrom { to, from: mine, len } => {
                 let bytes = self.memory(from).peek(*mine, *len as usize);
                 target.begin_arrival(flight.number, from, *to, &bytes, &order);
             }
-            Load::Read { from, .. } => target.begin_departure(flight.number, *from, &order),
-            Load::FetchAdd { .. } | Load::CompareSwap { .. } => {}
+            OwnedOp::Read { from, .. } => target.begin_departure(flight.number, *from, &order),
+            OwnedOp::FetchAdd { .. } | OwnedOp::CompareSwap { .. } => {}
         }
         if let Some(flight) = self.pair(from, to).landing_mut() {
-            flight.stage = Stage::Landing;
+            flight.stage = FlightStage::Landing;
         }
     }
 
@@ -207,36 +207,38 @@ impl World {
     fn finish_landing(&mut self, flight: &Flight) -> Option<u64> {
         let (from, to) = (flight.from.0, flight.to.0);
         let target = self.memory(to);
-        let piecemeal = flight.stage == Stage::Landing && self.timing.is_some();
+        let piecemeal = flight.stage == FlightStage::Landing && self.timing.is_some();
         if piecemeal && self.has_more_pieces(flight) {
             return None;
         }
         let target_word = |at| target.word(at);
         match &flight.load {
-            Load::Write { .. } | Load::WriteFrom { .. } if flight.stage == Stage::Landing => {
+            OwnedOp::Write { .. } | OwnedOp::WriteFrom { .. }
+                if flight.stage == FlightStage::Landing =>
+            {
                 target.arrive(flight.number, None);
                 Some(0)
             }
-            Load::Write { to, bytes } => {
+            OwnedOp::Write { to, bytes } => {
                 target.poke(*to, bytes);
                 Some(0)
             }
-            Load::WriteFrom { to, from: mine, len } => {
+            OwnedOp::WriteFrom { to, from: mine, len } => {
                 target.poke(*to, &self.memory(from).peek(*mine, *len as usize));
                 Some(0)
             }
-            Load::Read { from: there, into, len } => {
+            OwnedOp::Read { from: there, into, len } => {
                 let torn = target.end_departure(flight.number);
                 let bytes = torn.unwrap_or_else(|| target.peek(*there, *len as usize));
                 self.memory(from).poke(*into, &bytes);
                 Some(0)
             }
-            Load::FetchAdd { at, add } => {
+            OwnedOp::FetchAdd { at, add } => {
                 let old = target_word(*at);
                 target.poke(*at, &old.wrapping_add(*add).to_le_bytes());
                 Some(old)
             }
-            Load::CompareSwap { at, expected, new } => {
+            OwnedOp::CompareSwap { at, expected, new } => {
                 let old = target_word(*at);
                 if old == *expected {
                     target.poke(*at, &new.to_le_bytes());
@@ -251,7 +253,7 @@ impl World {
         let target = self.memory(flight.to.0);
         let piece = flight.load.len().div_ceil(4);
         match flight.load {
-            Load::Read { .. } => target.depart(flight.number, piece),
+            OwnedOp::Read { .. } => target.depart(flight.number, piece),
             _ => target.arrive(flight.number, Some(piece)),
         }
         target.is_under_way(flight.number)
@@ -262,22 +264,22 @@ impl World {
         let Some(mut old) = outcome else {
             return self.plan_piece(flight, flight.spread);
         };
-        if matches!(flight.load, Load::FetchAdd { .. })
-            && let Some(strike) = self.faults.strikes(Fault::DamagedAnswer)
+        if matches!(flight.load, OwnedOp::FetchAdd { .. })
+            && let Some(strike) = self.faults.strikes(SimFault::DamagedAnswer)
         {
             self.note(|| format!("fault {}: work {} answers -1", strike.number, flight.number));
             old = u64::MAX;
         }
         self.note(|| format!("work {} has landed, old value {old:#x}", flight.number));
         if let Some(flight) = self.pair(from, to).landing_mut() {
-            flight.stage = Stage::Landed(old);
+            flight.stage = FlightStage::Landed(old);
         }
         let first = self.pair_ref(from, to).completing().map(|first| first.number);
         if from != to
-            && let Some(strike) = self.faults.strikes(Fault::LostCompletion)
+            && let Some(strike) = self.faults.strikes(SimFault::LostCompletion)
         {
             self.note(|| format!("fault {}: and the pair is lost with it", strike.number));
-            return self.lose(from, to, Loss::Unreported(Failure::Gone));
+            return self.lose(from, to, FlightLoss::Unreported(Failure::Gone));
         }
         if first == Some(flight.number) {
             self.plan_completion(from, to);
@@ -301,7 +303,7 @@ impl World {
         let Some(flight) = self.pair(from, to).flights.pop_front() else {
             return;
         };
-        if let Stage::Landed(old) = flight.stage
+        if let FlightStage::Landed(old) = flight.stage
             && !flight.quiet
         {
             self.report(&flight, Ok(old));
@@ -322,28 +324,28 @@ impl World {
 
     pub(super) fn expire(&mut self, from: Peer, to: Peer, number: u64) {
         if self.pair_ref(from, to).flights.iter().any(|flight| flight.number == number) {
-            self.lose(from, to, Loss::Unreported(Failure::DeadlinePassed));
+            self.lose(from, to, FlightLoss::Unreported(Failure::DeadlinePassed));
         }
     }
 
     /// The pair is lost: everything open in it ends now (F-6), and may take effect later.
-    pub(super) fn lose(&mut self, from: Peer, to: Peer, loss: Loss) {
+    pub(super) fn lose(&mut self, from: Peer, to: Peer, loss: FlightLoss) {
         self.note(|| format!("{from} loses its pair with {to}"));
         let (reason, reported) = match loss {
-            Loss::Reported(reason) => (reason, true),
-            Loss::Unreported(reason) => (reason, false),
+            FlightLoss::Reported(reason) => (reason, true),
+            FlightLoss::Unreported(reason) => (reason, false),
         };
         let mut reason = Some(reason);
         for flight in std::mem::take(&mut self.pair(from, to).flights) {
             match flight.stage {
                 // Behind the first failure nothing is known to have succeeded.
-                Stage::Landed(old) if reported && reason.is_some() => {
+                FlightStage::Landed(old) if reported && reason.is_some() => {
                     if !flight.quiet {
                         self.report(&flight, Ok(old));
                     }
                     continue;
                 }
-                Stage::Posted | Stage::Landing | Stage::Landed(_) => {}
+                FlightStage::Posted | FlightStage::Landing | FlightStage::Landed(_) => {}
             }
             let reason = reason.take().unwrap_or(Failure::Gone);
             self.report(&flight, Err(reason));
@@ -361,13 +363,13 @@ impl World {
         if flight.wrong_key || self.may_stall(&flight) {
             return;
         }
-        if self.timing.is_none() && matches!(flight.load, Load::Read { .. }) {
+        if self.timing.is_none() && matches!(flight.load, OwnedOp::Read { .. }) {
             // Whenever it lands, its result is unused.
             self.memory(flight.to.0).end_departure(flight.number);
             return;
         }
         let after = self.span(1_000, 30_000_000);
-        self.schedule(after, Due::Late { flight: flight.number });
+        self.schedule(after, DueEvent::Late { flight: flight.number });
         self.stale.push(flight);
     }
 
@@ -401,7 +403,7 @@ impl World {
         let (at, needs) = flight.load.target();
         let allowed = self.layout.allows(at.region, flight.from.0, needs);
         let target = self.memory(flight.to.0);
-        if matches!(flight.load, Load::Read { .. }) {
+        if matches!(flight.load, OwnedOp::Read { .. }) {
             // Its result is unused.
             target.end_departure(flight.number);
             return;
@@ -411,10 +413,10 @@ impl World {
             self.note(|| format!("work {}, late, bounces", flight.number));
             return;
         }
-        if flight.stage == Stage::Landing {
+        if flight.stage == FlightStage::Landing {
             self.memory(flight.to.0).arrive(flight.number, None);
         } else {
-            flight.stage = Stage::Posted;
+            flight.stage = FlightStage::Posted;
             self.finish_landing(&flight);
         }
         self.note(|| format!("work {} lands late", flight.number));

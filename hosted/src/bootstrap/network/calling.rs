@@ -22,7 +22,7 @@ use weft_core::ids::Peer;
 
 use super::channel::Channel;
 use super::directory::{Directory, READ_EVERY, Registration};
-use super::greeting::{Greeting, Met, Side};
+use super::greeting::{Met, NetworkGreeting, Side};
 use super::half_open::HalfOpen;
 use super::reported::Reported;
 use super::{Key, LinkError, Meeting, Timing};
@@ -43,7 +43,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const DISPLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state that all threads share.
-pub(super) struct Shared {
+pub(super) struct CallingShared {
     hello: Hello,
     nodes: u16,
     directory: Directory,
@@ -64,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl CallingShared {
     pub(super) fn new(hello: Hello, nodes: u16, meeting: Meeting, run: u64, sink: Sink) -> Self {
         let Meeting { addresses, key, timing } = meeting;
         Self {
@@ -190,7 +190,7 @@ impl Shared {
     }
 
     /// Checks whether a member with this greeting is accepted.
-    fn judge(&self, theirs: &Greeting) -> Result<(), Refusal> {
+    fn judge(&self, theirs: &NetworkGreeting) -> Result<(), Refusal> {
         let rank = theirs.hello.rank;
         // Nodes of lower ranks are called and do not call.
         if rank < self.hello.rank {

@@ -15,7 +15,7 @@ use super::frame::{BODY_LEN_MAX, Frames, Kind, write_frame};
 use super::noise::TAG_LEN;
 use super::{LinkError, Timing};
 use crate::bootstrap::News;
-use crate::bootstrap::audience::Line;
+use crate::bootstrap::audience::PeerLine;
 use crate::bootstrap::session_message::SessionMessage;
 use crate::clock::Deadline;
 
@@ -25,10 +25,10 @@ const CHUNK_LEN: usize = 1024;
 /// The sending half, for several threads.
 #[derive(Clone)]
 pub(super) struct Channel {
-    shared: Arc<Shared>,
+    shared: Arc<ChannelShared>,
 }
 
-struct Shared {
+struct ChannelShared {
     stream: TcpStream,
     noise: StatelessTransportState,
     timing: Timing,
@@ -48,7 +48,7 @@ pub(super) struct Hearing {
 
 impl Channel {
     pub(super) fn new(stream: TcpStream, noise: StatelessTransportState, timing: Timing) -> Self {
-        Self { shared: Arc::new(Shared { stream, noise, timing, sent: Mutex::new(0) }) }
+        Self { shared: Arc::new(ChannelShared { stream, noise, timing, sent: Mutex::new(0) }) }
     }
 
     /// The receiving half. Call it once.
@@ -76,7 +76,7 @@ impl Channel {
     }
 }
 
-impl Line for Channel {
+impl PeerLine for Channel {
     type Error = LinkError;
 
     fn tell(&self, word: &SessionMessage, _fd: Option<BorrowedFd<'_>>) -> Result<(), LinkError> {

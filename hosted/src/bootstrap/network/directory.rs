@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use weft_core::ids::Peer;
 
-use super::etcd::{DirectoryFault, Etcd, LeaseId, Stored};
+use super::etcd::{DirectoryFault, EtcdClient, LeaseId, Stored};
 use super::{Addresses, Key};
 use crate::bootstrap::Hello;
 use crate::clock::Deadline;
@@ -37,7 +37,7 @@ const ADDRESS_LEN_MAX: usize = 300;
 
 /// What a node registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct DirectoryEntry {
     /// HOST:PORT.
     address: String,
     /// The run of the node: another one of the same rank is another process.
@@ -57,10 +57,10 @@ impl Directory {
             Addresses::Registered { endpoints, own } => {
                 let prefix = format!("/weft/{}/{}/", hello.cluster, fingerprint(key));
                 Self::Registered(Registry {
-                    etcd: Etcd::new(endpoints),
+                    etcd: EtcdClient::new(endpoints),
                     prefix,
                     rank: hello.rank,
-                    own: Entry { address: own, run },
+                    own: DirectoryEntry { address: own, run },
                     known: Mutex::default(),
                 })
             }
@@ -78,10 +78,10 @@ impl Directory {
 
 /// The addresses that nodes register with etcd.
 pub(super) struct Registry {
-    etcd: Etcd,
+    etcd: EtcdClient,
     prefix: String,
     rank: u16,
-    own: Entry,
+    own: DirectoryEntry,
     known: Mutex<BTreeMap<u16, String>>,
 }
 
@@ -137,7 +137,7 @@ impl Registry {
     fn read(&self, stored: &Stored) -> Option<(u16, String)> {
         let rank = stored.key.strip_prefix(self.prefix.as_bytes())?;
         let rank = std::str::from_utf8(rank).ok()?.parse().ok()?;
-        let entry: Entry = serde_json::from_slice(&stored.value).ok()?;
+        let entry: DirectoryEntry = serde_json::from_slice(&stored.value).ok()?;
         (entry.address.len() <= ADDRESS_LEN_MAX).then_some((rank, entry.address))
     }
 
@@ -147,7 +147,7 @@ impl Registry {
         seen: Option<&Stored>,
         rival: &mut Option<(u64, Deadline)>,
     ) -> Result<(), DirectoryFault> {
-        let own = |it: &Stored| serde_json::from_slice::<Entry>(&it.value).ok();
+        let own = |it: &Stored| serde_json::from_slice::<DirectoryEntry>(&it.value).ok();
         if let Some(stored) = seen {
             let entry = own(stored);
             if entry.as_ref() == Some(&self.own) && stored.lease == *lease {
@@ -166,7 +166,7 @@ impl Registry {
 
     fn await_expiry(
         &self,
-        Entry { address, run }: Entry,
+        DirectoryEntry { address, run }: DirectoryEntry,
         rival: &mut Option<(u64, Deadline)>,
     ) -> Result<(), DirectoryFault> {
         let known = rival.take().filter(|(known, _)| *known == run);

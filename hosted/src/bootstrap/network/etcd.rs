@@ -98,7 +98,7 @@ pub(super) struct Stored {
 pub(super) struct LeaseId(String);
 
 /// A client of one etcd cluster.
-pub(super) struct Etcd {
+pub(super) struct EtcdClient {
     agent: ureq::Agent,
     endpoints: Vec<String>,
     /// The endpoint that answered last.
@@ -115,7 +115,7 @@ struct Lease {
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct KeepAliveResponse {
     result: Lease,
 }
 
@@ -151,7 +151,7 @@ struct Transaction {
 #[derive(Deserialize)]
 struct Nothing {}
 
-impl Etcd {
+impl EtcdClient {
     /// A client of the etcd cluster that is reached at any of these `HOST:PORT`s.
     pub(super) fn new(endpoints: Vec<String>) -> Self {
         let config = ureq::Agent::config_builder()
@@ -172,7 +172,9 @@ impl Etcd {
     /// Keeps a lease; whether etcd still has it.
     pub(super) fn keep_alive(&self, lease: &LeaseId) -> Result<bool, DirectoryFault> {
         match self.call("lease/keepalive", &json!({ "ID": lease.0 })) {
-            Ok(Kept { result }) => Ok(result.ttl.parse().is_ok_and(|seconds: i64| seconds > 0)),
+            Ok(KeepAliveResponse { result }) => {
+                Ok(result.ttl.parse().is_ok_and(|seconds: i64| seconds > 0))
+            }
             // Some versions answer so for a lease that they do not have.
             Err(DirectoryFault::Status { status: 404, .. }) => Ok(false),
             Err(fault) => Err(fault),

@@ -31,7 +31,7 @@ use crate::clock::Deadline;
 
 /// A hello, the node that it is for, and the call that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Greeting {
+pub(super) struct NetworkGreeting {
     pub(super) hello: Hello,
     /// The rank of the node that is greeted. A node that a call has reached by mistake, or through
     /// a relay without the key, refuses it and keeps its sessions.
@@ -43,8 +43,8 @@ pub(super) struct Greeting {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Answer {
-    Welcome(Greeting),
+enum GreetingAnswer {
+    Welcome(NetworkGreeting),
     Refused(Refusal),
 }
 
@@ -83,8 +83,8 @@ impl Side<'_> {
             return Err(LinkError::Refused(reason));
         }
         let theirs = match open(&mut noise, &answer.body)? {
-            Answer::Welcome(theirs) => theirs,
-            Answer::Refused(reason) => return Err(LinkError::Refused(reason)),
+            GreetingAnswer::Welcome(theirs) => theirs,
+            GreetingAnswer::Refused(reason) => return Err(LinkError::Refused(reason)),
         };
         let checked = self.hello.check(&theirs.hello, self.nodes);
         let meant = checked.and_then(|()| is_meant(peer.0, theirs.hello.rank));
@@ -99,7 +99,7 @@ impl Side<'_> {
     pub(super) fn answer(
         &self,
         stream: TcpStream,
-        judge: impl FnOnce(&Greeting) -> Result<(), Refusal>,
+        judge: impl FnOnce(&NetworkGreeting) -> Result<(), Refusal>,
     ) -> Result<Met, LinkError> {
         let deadline = Deadline::after(self.timing.handshake);
         stream.set_nodelay(true)?;
@@ -108,7 +108,7 @@ impl Side<'_> {
         self.check_version(version)?;
         let first = read_frame(&stream, deadline)?;
         let mut noise = noise::listener(self.key)?;
-        let theirs: Greeting = match open(&mut noise, &first.body) {
+        let theirs: NetworkGreeting = match open(&mut noise, &first.body) {
             Err(LinkError::Refused(Refusal::Key)) => {
                 let reason = serde_json::to_vec(&Refusal::Key).map_err(|_| LinkError::Nonsense)?;
                 write_frame(&stream, Kind::Refused, &reason, deadline)?;
@@ -119,10 +119,15 @@ impl Side<'_> {
         let checked = self.hello.check(&theirs.hello, self.nodes);
         let meant = checked.and_then(|()| is_meant(theirs.to, self.hello.rank));
         if let Err(reason) = meant.and_then(|()| judge(&theirs)) {
-            send(&stream, &mut noise, &Answer::Refused(reason.clone()), deadline)?;
+            send(&stream, &mut noise, &GreetingAnswer::Refused(reason.clone()), deadline)?;
             return Err(LinkError::Refused(reason));
         }
-        send(&stream, &mut noise, &Answer::Welcome(self.greeting(theirs.hello.rank, 0)), deadline)?;
+        send(
+            &stream,
+            &mut noise,
+            &GreetingAnswer::Welcome(self.greeting(theirs.hello.rank, 0)),
+            deadline,
+        )?;
         let mut met = self.meet(stream, noise, &theirs)?;
         match met.hearing.listen(deadline) {
             Ok(Some(None)) => Ok(met),
@@ -135,8 +140,8 @@ impl Side<'_> {
     }
 
     /// The greeting of this side to the node of rank `to`.
-    fn greeting(&self, to: u16, call: u64) -> Greeting {
-        Greeting { hello: self.hello.clone(), to, run: self.run, call }
+    fn greeting(&self, to: u16, call: u64) -> NetworkGreeting {
+        NetworkGreeting { hello: self.hello.clone(), to, run: self.run, call }
     }
 
     fn check_version(&self, theirs: u32) -> Result<(), LinkError> {
@@ -152,7 +157,7 @@ impl Side<'_> {
         &self,
         stream: TcpStream,
         noise: HandshakeState,
-        theirs: &Greeting,
+        theirs: &NetworkGreeting,
     ) -> Result<Met, LinkError> {
         let noise = noise.into_stateless_transport_mode()?;
         let channel = Channel::new(stream, noise, self.timing);

@@ -12,18 +12,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct HalfOpen {
     max: usize,
-    line: Mutex<Line>,
+    line: Mutex<HalfOpenQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct HalfOpenQueue {
     count: u64,
     streams: VecDeque<(u64, TcpStream)>,
 }
 
 /// A place among the half-open connections, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct HalfOpenPlace<'a> {
     half_open: &'a HalfOpen,
     number: u64,
 }
@@ -34,7 +34,7 @@ impl HalfOpen {
     }
 
     /// Adds a connection, and ends the oldest if there are too many.
-    pub(super) fn enter(&self, stream: &TcpStream) -> std::io::Result<Place<'_>> {
+    pub(super) fn enter(&self, stream: &TcpStream) -> std::io::Result<HalfOpenPlace<'_>> {
         let stream = stream.try_clone()?;
         let mut line = self.line();
         if line.streams.len() >= self.max
@@ -47,15 +47,15 @@ impl HalfOpen {
         line.count += 1;
         let number = line.count;
         line.streams.push_back((number, stream));
-        Ok(Place { half_open: self, number })
+        Ok(HalfOpenPlace { half_open: self, number })
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, HalfOpenQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for HalfOpenPlace<'_> {
     fn drop(&mut self) {
         self.half_open.line().streams.retain(|(number, _)| *number != self.number);
     }

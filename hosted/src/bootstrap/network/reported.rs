@@ -12,7 +12,7 @@ const AGAIN_AFTER_NS: u64 = 60_000_000_000;
 const ENTRIES_MAX: usize = 64;
 
 #[derive(Debug)]
-struct Entry {
+struct ReportedRefusal {
     who: String,
     reason: Refusal,
     at_ns: u64,
@@ -21,7 +21,7 @@ struct Entry {
 /// The refusals that were reported: caller, reason and time.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    entries: Vec<Entry>,
+    entries: Vec<ReportedRefusal>,
 }
 
 impl Reported {
@@ -32,7 +32,11 @@ impl Reported {
         if is_known || self.entries.len() >= ENTRIES_MAX {
             return false;
         }
-        self.entries.push(Entry { who: who.to_owned(), reason: reason.clone(), at_ns: now_ns });
+        self.entries.push(ReportedRefusal {
+            who: who.to_owned(),
+            reason: reason.clone(),
+            at_ns: now_ns,
+        });
         true
     }
 

@@ -18,7 +18,7 @@ use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
 pub(in crate::node) use self::config::{config, profile};
-use self::script::Script;
+use self::script::ClusterScript;
 use self::votes::Votes;
 use super::Identity;
 use super::overseer::Overseer;
@@ -28,7 +28,7 @@ use crate::node::control::{NodeOrder, Outcome, Payload, Refused, TimingStatus};
 use crate::node::faults::Timers;
 use crate::node::kept::{KeptTerm, KeptVotes};
 use crate::node::link::{FromComponent, TaskChange};
-use crate::node::membership::Membership;
+use crate::node::membership::Greetings;
 use crate::node::saved::SavedDatabase;
 use crate::node::{NodeEndpoint, NodeError, PEERS};
 use crate::shm::Flag;
@@ -42,7 +42,7 @@ pub(in crate::node) const NOT_ENTERED: &str = "not-entered";
 pub(super) type Machine = Component<PEERS, TASKS_MAX>;
 
 /// The DIR net at this component.
-pub(super) struct DirNet {
+pub(super) struct ComponentDirNet {
     member: Box<Member<PEERS, TASKS_MAX>>,
     timing: TimingStatus,
     /// Whether this node may be manager.
@@ -62,14 +62,14 @@ pub(super) struct DirNet {
     past_told: bool,
     words: Vec<FromComponent>,
     /// The recovery script, if the cluster has one.
-    script: Option<Script>,
+    script: Option<ClusterScript>,
     votes: Votes,
     /// How many frames did not reach the machine, by reason.
     unread: BTreeMap<&'static str, u32>,
 }
 
 /// What entering the net takes, besides an incarnation.
-pub(super) struct Entry {
+pub(super) struct NetEntry {
     flag: Flag,
     kept: KeptTerm,
     term: Option<Term>,
@@ -81,7 +81,7 @@ pub(super) struct Entry {
     early: u32,
 }
 
-impl Entry {
+impl NetEntry {
     /// Takes it from the end of the descriptors that came with `Start`.
     pub(super) fn adopt(fds: &mut Vec<OwnedFd>) -> Result<Self, NodeError> {
         let mut next = || fds.pop().ok_or(NodeError::Link("a start too short"));
@@ -108,7 +108,7 @@ impl Entry {
 /// What a step works on besides its own state.
 pub(super) struct Ground<'a> {
     pub(super) endpoint: &'a mut NodeEndpoint,
-    pub(super) membership: &'a mut Membership,
+    pub(super) membership: &'a mut Greetings,
     pub(super) boots: &'a mut Boots<PEERS>,
     /// The incarnations whose end of a pair is awaited; over verbs only.
     pub(super) expected: &'a mut [Option<Incarnation>],
@@ -135,7 +135,7 @@ impl super::Component {
     /// Hands the DIR net, once there is one, what it acts on.
     pub(super) fn with_dirnet(
         &mut self,
-        act: impl FnOnce(&mut DirNet, &mut Ground<'_>) -> Result<(), NodeError>,
+        act: impl FnOnce(&mut ComponentDirNet, &mut Ground<'_>) -> Result<(), NodeError>,
     ) -> Result<(), NodeError> {
         let Some(dirnet) = &mut self.dirnet else { return Ok(()) };
         dirnet.wake();
@@ -149,12 +149,12 @@ impl super::Component {
     }
 }
 
-impl DirNet {
+impl ComponentDirNet {
     /// Enters the net as the component `identity`. Step it before it is handed any input.
     pub(super) fn enter(
         (cluster, plan): (&Cluster, &Plan),
         identity: Identity,
-        entry: Entry,
+        entry: NetEntry,
         now_ns: u64,
     ) -> Result<Self, NodeError> {
         let Identity { me: Peer(me), component, removed, tasks, .. } = identity;
@@ -164,13 +164,13 @@ impl DirNet {
         let overseer = Overseer::new(now_ns, config.profile(), entry.flag.supervision());
         let may_manage = config.may_manage(me);
         let (profile, look_every_ns) = (*config.profile(), config.profile().timing().send.0 / 8);
-        let Entry { flag, kept, term, votes, saved, snapshots, early, .. } = entry;
+        let NetEntry { flag, kept, term, votes, saved, snapshots, early, .. } = entry;
         let (kept_votes, voter) = KeptVotes::adopt(votes, component.boot)?;
         let early = (early > 0).then_some((NOT_ENTERED, early));
         let [newest, before] = &snapshots;
         let past = Kept { term, snapshots: [newest, before], removed };
         let mut machine = Machine::new(Instant(now_ns), config, component, tasks, past);
-        let script = Script::new(cluster, me)?;
+        let script = ClusterScript::new(cluster, me)?;
         script.iter().for_each(|script| script.declare(&mut machine));
         // A node that has known a term has saved a database.
         let is_gone = term.is_some() && snapshots.iter().all(Vec::is_empty);
@@ -259,7 +259,7 @@ impl DirNet {
             Timers::Running => self.member.poll_timeout(),
             _ => self.member.next_look(),
         };
-        let script = self.script.as_ref().map_or(u64::MAX, Script::next_ns);
+        let script = self.script.as_ref().map_or(u64::MAX, ClusterScript::next_ns);
         due.0.min(script).min(self.votes.next_ns())
     }
 

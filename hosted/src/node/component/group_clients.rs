@@ -47,7 +47,7 @@ struct GroupJob {
 
 /// The client that sends to a group.
 #[derive(Debug)]
-struct Turn {
+struct SendingClient {
     /// None once it has left in the middle: its marker is owed.
     client: Option<u64>,
     tag: u64,
@@ -57,7 +57,7 @@ struct Turn {
 
 /// The client that receives of a member.
 #[derive(Clone, Copy, Debug)]
-struct Reader {
+struct MemberReader {
     client: u64,
     process: u32,
     /// It was given a part of what the member has sent.
@@ -68,8 +68,8 @@ struct Reader {
 #[derive(Debug, Default)]
 pub(super) struct GroupClients {
     line: VecDeque<GroupJob>,
-    turns: BTreeMap<GroupId, Turn>,
-    readers: BTreeMap<(GroupId, Rank), Reader>,
+    turns: BTreeMap<GroupId, SendingClient>,
+    readers: BTreeMap<(GroupId, Rank), MemberReader>,
 }
 
 impl GroupClients {
@@ -240,7 +240,7 @@ impl Component {
             }
             GroupWant::Receive { root, process, done } => {
                 let client = job.ticket.client;
-                let reader = Reader { client, process: *process, has_begun: false };
+                let reader = MemberReader { client, process: *process, has_begun: false };
                 self.try_receive(job.id, root.map(Rank), reader, *done)
             }
             // The memory is the supervisor's.
@@ -288,7 +288,7 @@ impl Component {
             Then::Rest => drop(self.group_clients.turns.remove(&id)),
             Then::GoOn { marker } => {
                 let (marker, has_sent) = (marker.0.clone(), has_sent || job.message.is_some());
-                let turn = Turn { client: Some(client), tag, marker, has_sent };
+                let turn = SendingClient { client: Some(client), tag, marker, has_sent };
                 self.group_clients.turns.insert(id, turn);
             }
         }
@@ -299,7 +299,7 @@ impl Component {
         &mut self,
         id: GroupId,
         root: Option<Rank>,
-        reader: Reader,
+        reader: MemberReader,
         done: Option<GroupDone>,
     ) -> Attempt {
         if let Some(root) = root {
@@ -350,7 +350,7 @@ impl Component {
         &mut self,
         id: GroupId,
         root: Option<Rank>,
-        reader: Reader,
+        reader: MemberReader,
     ) -> Option<GroupReceived> {
         let (groups, fabric) = self.endpoint.groups()?;
         let live = groups.live(id);
@@ -384,7 +384,7 @@ impl Component {
             // Who has received nothing of it may receive what it sends once it is back.
             if let Some(received) = self.next_of(id, grank, root.is_some() && has_begun) {
                 has_begun |= matches!(received, GroupReceived::Run(_));
-                self.group_clients.readers.insert((id, of), Reader { has_begun, ..reader });
+                self.group_clients.readers.insert((id, of), MemberReader { has_begun, ..reader });
                 return Some(received);
             }
         }

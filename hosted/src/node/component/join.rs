@@ -19,7 +19,7 @@ use std::time::Duration;
 use weft_core::dirnet::ComponentIncarnation;
 use weft_core::ids::{Incarnation, Peer};
 
-use super::{Component, DirNet, Handed, Identity};
+use super::{Component, ComponentDirNet, Handed, Identity};
 use crate::cluster::Cluster;
 use crate::explain::{Code, Explain, advice};
 use crate::node::NodeError;
@@ -208,8 +208,12 @@ impl Component {
     /// Enters the DIR net, once.
     pub(super) fn enter(&mut self, now_ns: u64) -> Result<(), NodeError> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        self.dirnet =
-            Some(DirNet::enter((&self.cluster, &self.plan), self.identity, entry, now_ns)?);
+        self.dirnet = Some(ComponentDirNet::enter(
+            (&self.cluster, &self.plan),
+            self.identity,
+            entry,
+            now_ns,
+        )?);
         // Its first frames go out before it handles any.
         self.step_dirnet(&[], now_ns).map(drop)
     }

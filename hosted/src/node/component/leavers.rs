@@ -85,7 +85,7 @@ impl Component {
         if boot <= FIRST {
             return Ok(());
         }
-        let term = self.dirnet.as_ref().map(super::DirNet::term).unwrap_or_default();
+        let term = self.dirnet.as_ref().map(super::ComponentDirNet::term).unwrap_or_default();
         let last = Incarnation(boot.0 - 1);
         self.endpoint.remove(Decision { term, removed: peer, last })
     }

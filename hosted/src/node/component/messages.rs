@@ -68,13 +68,13 @@ impl Component {
 
     /// Whether the DIR net has admitted it.
     pub(crate) fn is_admitted(&self) -> bool {
-        let role = self.dirnet.as_ref().map(super::DirNet::role);
+        let role = self.dirnet.as_ref().map(super::ComponentDirNet::role);
         matches!(role, Some(Role::Manager | Role::Backup))
     }
 
     /// The view that this member shows; none before the first.
     pub(crate) fn view(&self) -> Option<&View<PEERS>> {
-        let view = self.dirnet.as_ref().map(super::DirNet::view)?;
+        let view = self.dirnet.as_ref().map(super::ComponentDirNet::view)?;
         (view.number() != ViewNumber::default()).then_some(view)
     }
 
@@ -85,7 +85,7 @@ impl Component {
 
     /// The manager, once it is known.
     pub(crate) fn manager(&self) -> Option<Rank> {
-        let term = self.dirnet.as_ref().map(super::DirNet::term)?;
+        let term = self.dirnet.as_ref().map(super::ComponentDirNet::term)?;
         (term.epoch > 0).then_some(term.claimant)
     }
 

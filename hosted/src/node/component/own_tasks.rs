@@ -51,12 +51,12 @@ fn among(tasks: &[String]) -> String {
 #[derive(Debug)]
 pub(super) struct OwnTasks {
     names: Vec<String>,
-    inboxes: Vec<Inbox>,
+    inboxes: Vec<TaskInbox>,
 }
 
 /// The notices for one task.
 #[derive(Clone, Debug, Default)]
-struct Inbox {
+struct TaskInbox {
     /// The last one that the program has seen.
     seen: u64,
     is_asked: bool,
@@ -68,7 +68,7 @@ impl OwnTasks {
     pub(super) fn new(cluster: &Cluster, rank: u16) -> Self {
         let own = cluster.tasks.iter().filter(|task| task.runs_on(rank));
         let names: Vec<_> = own.map(|task| task.name.to_string()).collect();
-        let inboxes = vec![Inbox::default(); names.len()];
+        let inboxes = vec![TaskInbox::default(); names.len()];
         Self { names, inboxes }
     }
 

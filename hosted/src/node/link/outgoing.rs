@@ -11,7 +11,7 @@ use crate::packet::{Encoded, Packet, PacketError, Socket};
 
 /// A message that waits for room.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingMessage {
     packet: Encoded,
     fds: Vec<OwnedFd>,
 }
@@ -19,8 +19,8 @@ struct Waiting {
 /// The messages that wait for room, of each class in order.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Outgoing {
-    control: VecDeque<Waiting>,
-    requests: VecDeque<Waiting>,
+    control: VecDeque<WaitingMessage>,
+    requests: VecDeque<WaitingMessage>,
 }
 
 /// Why a message was neither sent nor kept.
@@ -83,7 +83,7 @@ impl Outgoing {
             return Ok(());
         }
         let fds = fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>();
-        let waiting = Waiting { packet, fds: fds.map_err(SendError::Descriptors)? };
+        let waiting = WaitingMessage { packet, fds: fds.map_err(SendError::Descriptors)? };
         match message.class() {
             Class::Control => self.control.push_back(waiting),
             Class::Request => self.requests.push_back(waiting),

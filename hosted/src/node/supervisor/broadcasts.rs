@@ -26,7 +26,7 @@ const DISPUTES_MAX: usize = 1024;
 
 /// The broadcast state that outlives components.
 #[derive(Debug)]
-pub(super) struct Broadcasts {
+pub(super) struct BroadcastState {
     /// The first proof against each origin.
     proofs: BTreeMap<u16, HeldProof>,
     /// By origin and number: the member that showed something else.
@@ -37,7 +37,7 @@ pub(super) struct Broadcasts {
     pub(super) send_queue: SendQueue,
 }
 
-impl Broadcasts {
+impl BroadcastState {
     pub(super) fn new(nodes: usize) -> Self {
         let (proofs, disputes) = (BTreeMap::new(), BTreeMap::new());
         Self {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_liar_fills_what_is_kept_and_not_the_chronicle() {
-        let mut broadcasts = Broadcasts::new(3);
+        let mut broadcasts = BroadcastState::new(3);
         let many = (1..).take(2 * DISPUTES_MAX).map(|seq| conflict(1, seq, 0));
         assert_eq!(many.filter(|it| broadcasts.note_conflict(*it)).count(), 1);
         assert!(!(0..9).any(|_| broadcasts.note_conflict(conflict(2, 1, 0))));
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn conflicts_of_earlier_components_are_told_and_none_is_counted_twice() {
-        let mut broadcasts = Broadcasts::new(3);
+        let mut broadcasts = BroadcastState::new(3);
         for known in [conflict(1, 6, 2), conflict(1, 5, 0), conflict(1, 5, 2), conflict(2, 1, 0)] {
             let is_first = known.seq == 6 || known.origin == 2;
             assert_eq!(broadcasts.note_conflict(known), is_first, "{known:?}");

@@ -26,13 +26,13 @@ const ENDS_MAX: usize = 64;
 
 /// A call: which, by which evaluation.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     name: String,
     epoch: u32,
     evaluation: u32,
 }
 
-impl CommandJob for Call {
+impl CommandJob for ScriptCall {
     fn environment(&self) -> Vec<(&'static str, String)> {
         vec![
             ("WEFT_CALL", self.name.clone()),
@@ -47,11 +47,11 @@ impl CommandJob for Call {
 }
 
 /// How a call has ended.
-type CallEnd = (Call, Result<(), HookFailure>);
+type CallEnd = (ScriptCall, Result<(), HookFailure>);
 
 /// The calls of a node.
 pub(super) struct Calls {
-    queues: BTreeMap<String, CommandQueue<Call>>,
+    queues: BTreeMap<String, CommandQueue<ScriptCall>>,
     sender: SyncSender<CallEnd>,
     ends: Receiver<CallEnd>,
 }
@@ -63,10 +63,10 @@ impl Calls {
     }
 
     /// The queue of a name. Its thread starts with its first call.
-    fn queue(&mut self, name: &str) -> Result<&CommandQueue<Call>, NodeError> {
+    fn queue(&mut self, name: &str) -> Result<&CommandQueue<ScriptCall>, NodeError> {
         if !self.queues.contains_key(name) {
             let sender = self.sender.clone();
-            let report = move |call: &Call, result| {
+            let report = move |call: &ScriptCall, result| {
                 if sender.try_send((call.clone(), result)).is_err() {
                     tracing::error!(name = call.name, "the end of a call is not noted");
                 }
@@ -92,7 +92,7 @@ impl Supervisor {
         };
         let args = args.iter().map(i32::to_string);
         let command: Vec<String> = command.iter().cloned().chain(args).collect();
-        let call = Call { name: name.to_owned(), epoch, evaluation };
+        let call = ScriptCall { name: name.to_owned(), epoch, evaluation };
         let refused = match self.calls.queue(name) {
             Ok(queue) => queue
                 .offer(&command, &call)
@@ -109,7 +109,7 @@ impl Supervisor {
     /// Notes how calls have ended.
     pub(super) fn note_calls(&mut self) {
         let ends: Vec<CallEnd> = self.calls.ends.try_iter().collect();
-        for (Call { name, evaluation, .. }, result) in ends {
+        for (ScriptCall { name, evaluation, .. }, result) in ends {
             let words = match result {
                 Ok(()) => format!("CALL {name} of evaluation {evaluation} has ended with success"),
                 Err(why) => format!("CALL {name} of evaluation {evaluation}: {why}"),

@@ -55,15 +55,15 @@ const _: () =
 
 /// The kind of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seat {
+enum ConnectionKind {
     Place,
     Operator,
 }
 
 /// A connected client.
-struct Client {
+struct ConnectedClient {
     socket: Socket,
-    seat: Seat,
+    seat: ConnectionKind,
     /// Each with the descriptor that goes with it.
     replies: VecDeque<(Encoded, Option<OwnedFd>)>,
     /// Since when its socket has had no room.
@@ -78,7 +78,7 @@ struct Client {
 pub(super) struct Clients {
     listener: Listener,
     accept_again_at_ns: u64,
-    connected: BTreeMap<u64, Client>,
+    connected: BTreeMap<u64, ConnectedClient>,
     open: BTreeMap<Ticket, Open>,
     /// Those that have left, until the supervisor polls them.
     left: VecDeque<u64>,
@@ -155,18 +155,18 @@ impl Clients {
     }
 
     fn add(&mut self, socket: Socket, now_ns: u64) {
-        let seat = match self.seats(Seat::Place) + self.leaving.len() < PLACES {
-            true => Seat::Place,
-            false if self.end_idle(now_ns) => Seat::Place,
+        let seat = match self.seats(ConnectionKind::Place) + self.leaving.len() < PLACES {
+            true => ConnectionKind::Place,
+            false if self.end_idle(now_ns) => ConnectionKind::Place,
             false => {
-                if self.seats(Seat::Operator) >= OPERATORS {
+                if self.seats(ConnectionKind::Operator) >= OPERATORS {
                     self.end_oldest_operator();
                 }
-                Seat::Operator
+                ConnectionKind::Operator
             }
         };
         self.count += 1;
-        let client = Client {
+        let client = ConnectedClient {
             socket,
             seat,
             replies: VecDeque::new(),
@@ -177,7 +177,7 @@ impl Clients {
         self.connected.insert(self.count, client);
     }
 
-    fn seats(&self, seat: Seat) -> usize {
+    fn seats(&self, seat: ConnectionKind) -> usize {
         self.connected.values().filter(|client| client.seat == seat).count()
     }
 
@@ -185,7 +185,7 @@ impl Clients {
     fn end_idle(&mut self, now_ns: u64) -> bool {
         let clients = self.connected.iter();
         let idle = clients.filter(|(number, client)| {
-            client.seat == Seat::Place
+            client.seat == ConnectionKind::Place
                 && now_ns >= client.idle_since_ns + IDLE_NS_MIN
                 && self.of(**number).next().is_none()
         });
@@ -198,7 +198,7 @@ impl Clients {
 
     fn end_oldest_operator(&mut self) {
         let mut clients = self.connected.iter();
-        let oldest = clients.find(|(_, client)| client.seat == Seat::Operator);
+        let oldest = clients.find(|(_, client)| client.seat == ConnectionKind::Operator);
         if let Some(oldest) = oldest.map(|(number, _)| *number) {
             tracing::info!(pid = self.pid(oldest), "too many clients: the oldest is disconnected");
             self.end(oldest);
@@ -300,7 +300,7 @@ impl Clients {
             self.refuse(client, id, Refused::Malformed(why), now_ns);
             return None;
         }
-        if seat == Seat::Operator && !what.is_operators() {
+        if seat == ConnectionKind::Operator && !what.is_operators() {
             self.refuse(client, id, Refused::Busy, now_ns);
             return None;
         }
@@ -351,7 +351,7 @@ impl Clients {
 
     /// Disconnects the clients that do not read.
     pub(super) fn end_unread(&mut self, now_ns: u64) {
-        let is_deaf = |client: &Client| {
+        let is_deaf = |client: &ConnectedClient| {
             !client.replies.is_empty() && now_ns >= client.unread_since_ns + UNREAD_NS_MAX
         };
         let deaf = self.connected.iter().filter(|(_, client)| is_deaf(client));

@@ -25,7 +25,7 @@ const MESSAGES_A_PASS: usize = 256;
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The component that was started last.
-pub(super) struct Component {
+pub(super) struct StartedComponent {
     pub(super) incarnation: Incarnation,
     pub(super) spawned: Spawned,
     pub(super) link: Socket,
@@ -44,7 +44,7 @@ pub(super) struct Component {
     pub(super) failure: Option<(String, String)>,
 }
 
-impl Component {
+impl StartedComponent {
     /// As [`Self::send`], for messages that an ending component need not receive.
     pub(super) fn tell(&mut self, word: &ToComponent, fds: &[BorrowedFd<'_>]) {
         if let Err(error) = self.send(word, fds) {
@@ -108,7 +108,7 @@ impl Supervisor {
         tracing::info!(rank = self.rank, incarnation = incarnation.0, "component started");
         self.note(self.rank, What::Started { incarnation: incarnation.0 });
         self.supervision.handle_started(Announcement { incarnation, boot });
-        self.component = Some(Component {
+        self.component = Some(StartedComponent {
             incarnation,
             spawned,
             link,
@@ -171,7 +171,7 @@ impl Supervisor {
     /// The process of the component has ended: what it has sent is handled first.
     pub(super) fn reap_component(&mut self) {
         let Some(incarnation) = self.component.as_ref().map(|it| it.incarnation) else { return };
-        let is_it = |it: &Component| it.incarnation == incarnation && it.speaks;
+        let is_it = |it: &StartedComponent| it.incarnation == incarnation && it.speaks;
         // A socket holds no more than a few hundred packets.
         for _ in 0..4 {
             if self.component.as_ref().is_some_and(is_it) {
@@ -319,7 +319,7 @@ impl Supervisor {
     /// Sends the component `AllNamed`, once every process that may write into its memory was named:
     /// those of running peers, while all others that ever could are dead.
     pub(super) fn tell_all_named(&mut self) {
-        let waits = |component: &Component| component.ready && !component.named;
+        let waits = |component: &StartedComponent| component.ready && !component.named;
         if !self.component.as_ref().is_some_and(waits) {
             return;
         }

@@ -20,7 +20,7 @@ use weft_core::ids::Incarnation;
 use crate::bootstrap::BootstrapEvent;
 use crate::node::NodeError;
 use crate::node::im_alive::Order;
-use crate::node::tasks::Run;
+use crate::node::tasks::TaskRun;
 use crate::packet::PacketError;
 use crate::process::start_thread;
 
@@ -31,45 +31,46 @@ const EVENTS: usize = 1024;
 const ORDERS: usize = 256;
 
 /// An event for the main thread.
-pub(super) enum Event {
+pub(super) enum SupervisorEvent {
     /// A signal orders the node to end.
     Stop,
     /// An event of the peers.
     Bootstrap(BootstrapEvent),
     /// The process of a task has ended.
-    TaskEnded(Run),
+    TaskEnded(TaskRun),
 }
 
 /// The sending end of the main thread's queues.
 #[derive(Clone)]
-pub(super) struct Events {
-    events: SyncSender<Event>,
+pub(super) struct SupervisorQueues {
+    events: SyncSender<SupervisorEvent>,
     orders: SyncSender<(Incarnation, Order)>,
     bell: Arc<OwnedFd>,
 }
 
 /// The main thread's end.
-pub(super) struct Inbox {
-    pub(super) events: Receiver<Event>,
+pub(super) struct SupervisorInbox {
+    pub(super) events: Receiver<SupervisorEvent>,
     /// The orders of the I'm-Alive Task of the boot that began with this incarnation.
     pub(super) orders: Receiver<(Incarnation, Order)>,
     bell: Arc<OwnedFd>,
 }
 
 /// Makes the queues.
-pub(super) fn queues() -> Result<(Events, Inbox), NodeError> {
+pub(super) fn queues() -> Result<(SupervisorQueues, SupervisorInbox), NodeError> {
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let unmade = |errno| PacketError::Os { call: "eventfd", errno };
     let bell = Arc::new(eventfd(0, flags).map_err(unmade)?);
     let (event_sender, events) = sync_channel(EVENTS);
     let (order_sender, orders) = sync_channel(ORDERS);
-    let sender = Events { events: event_sender, orders: order_sender, bell: Arc::clone(&bell) };
-    Ok((sender, Inbox { events, orders, bell }))
+    let sender =
+        SupervisorQueues { events: event_sender, orders: order_sender, bell: Arc::clone(&bell) };
+    Ok((sender, SupervisorInbox { events, orders, bell }))
 }
 
-impl Events {
+impl SupervisorQueues {
     /// Queues an event, and waits for room. Only for threads for which nothing waits.
-    pub(super) fn bring(&self, event: Event) {
+    pub(super) fn bring(&self, event: SupervisorEvent) {
         // The main thread is gone only when the process is about to end.
         let _ = self.events.send(event);
         self.ring();
@@ -89,7 +90,7 @@ impl Events {
     }
 }
 
-impl Inbox {
+impl SupervisorInbox {
     /// Silences the bell. Call it before looking at the queues.
     pub(super) fn hush(&self) -> Result<(), Errno> {
         match rustix::io::read(&self.bell, &mut [0; 8]) {
@@ -99,18 +100,18 @@ impl Inbox {
     }
 }
 
-impl AsFd for Inbox {
+impl AsFd for SupervisorInbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }
 
-/// Turns SIGINT, SIGTERM and SIGHUP into [`Event::Stop`].
-pub(super) fn listen_for_signals(events: Events) -> Result<(), NodeError> {
+/// Turns SIGINT, SIGTERM and SIGHUP into [`SupervisorEvent::Stop`].
+pub(super) fn listen_for_signals(events: SupervisorQueues) -> Result<(), NodeError> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(NodeError::Signals)?;
     start_thread("weft-signals", move || {
         for _ in signals.forever() {
-            events.bring(Event::Stop);
+            events.bring(SupervisorEvent::Stop);
         }
     })?;
     Ok(())

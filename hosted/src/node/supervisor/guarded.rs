@@ -7,14 +7,14 @@ use weft_core::recovery::Program;
 use weft_core::time::Duration;
 
 use super::Supervisor;
-use super::event::{Event, Events};
+use super::event::{SupervisorEvent, SupervisorQueues};
 use crate::clock::now_ns;
 use crate::cluster::{Cluster, Task};
 use crate::node::NodeError;
 use crate::node::chronicle::{TaskNote, TaskStep, What};
 use crate::node::control::{GuestOrder, GuestReport, Outcome, Refused, TaskOrder, Want};
 use crate::node::link::Ticket;
-use crate::node::tasks::{Declared, Notes, Surroundings, Tasks};
+use crate::node::tasks::{Declared, Notes, TaskEnvironment, Tasks};
 use crate::runtime_dir::ClusterDir;
 
 /// The tasks of node `rank`; their ends become events.
@@ -22,12 +22,12 @@ pub(super) fn tasks(
     cluster: &Cluster,
     dir: &ClusterDir,
     rank: u16,
-    events: &Events,
+    events: &SupervisorQueues,
 ) -> Result<Tasks, NodeError> {
     let control = dir.node_socket(usize::from(rank))?;
-    let surroundings = Surroundings { cluster: cluster.name.to_string(), rank, control };
+    let surroundings = TaskEnvironment { cluster: cluster.name.to_string(), rank, control };
     let events = events.clone();
-    let sink = Arc::new(move |run| events.bring(Event::TaskEnded(run)));
+    let sink = Arc::new(move |run| events.bring(SupervisorEvent::TaskEnded(run)));
     let (tasks, remains) = (dir.tasks_file(usize::from(rank)), dir.remains_file(usize::from(rank)));
     let script = script(cluster)?;
     let declared = |index| declared(cluster, script.as_ref()?, rank, index);

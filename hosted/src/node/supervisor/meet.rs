@@ -13,14 +13,14 @@ use crate::runtime_dir::ClaimedDir;
 use crate::shm::NodeMemory;
 
 /// The node that meets its peers.
-pub(super) struct Member<'a> {
+pub(super) struct MeetContext<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) home: &'a ClaimedDir,
     pub(super) rank: u16,
     pub(super) layout: &'a Layout,
 }
 
-impl Member<'_> {
+impl MeetContext<'_> {
     /// Starts the bootstrap; its events go to `sink`.
     pub(super) fn begin(
         &self,

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use weft_core::dirnet::{Announcement, Level, Order};
 use weft_core::ids::{Incarnation, Peer, Rank};
 
-use super::{Component, Supervisor};
+use super::{StartedComponent, Supervisor};
 use crate::bootstrap::{BootstrapEvent, News, Offer};
 use crate::cluster::Membership;
 use crate::explain::Explain;
@@ -168,7 +168,8 @@ impl Supervisor {
     /// Hands a peer's end of a pair to the component, if the pair is of the two present
     /// incarnations.
     fn handle_offer(&mut self, peer: Peer, session: u64, offer: &Offer) {
-        let is_mine = |component: &Component| component.ready && component.incarnation == offer.to;
+        let is_mine =
+            |component: &StartedComponent| component.ready && component.incarnation == offer.to;
         let is_present = self.component.as_ref().is_some_and(is_mine)
             && self.supervision.is_admitted(peer, session, offer.from);
         if is_present {

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use weft_core::ids::Incarnation;
 
 use super::Supervisor;
-use super::component::Component;
+use super::component::StartedComponent;
 use crate::node::NodeError;
 use crate::node::control::{Refused, TensorWant, Want};
 use crate::node::link::{LINK_FD, LINK_VAR, LINK_VERSION};
@@ -118,7 +118,11 @@ impl Supervisor {
 
     /// Reports the end of the program, which was `component`, to the launcher; whether it has
     /// finished.
-    pub(super) fn note_program_ended(&mut self, component: &Component, status: ExitStatus) -> bool {
+    pub(super) fn note_program_ended(
+        &mut self,
+        component: &StartedComponent,
+        status: ExitStatus,
+    ) -> bool {
         self.reset.note_exited(component.incarnation, component.ready, status);
         self.program.last = Some(status);
         self.program.finished |= status.success();

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use weft_core::dirnet::{End, Post};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 
-use super::{Component, Supervisor};
+use super::{StartedComponent, Supervisor};
 use crate::bootstrap::{Datagram, DatagramPort};
 use crate::clock::now_ns;
 use crate::node::NodeError;
@@ -95,7 +95,7 @@ impl Supervisor {
     /// Reaps the component of this incarnation, and returns how it has ended; none if it is not the
     /// present one.
     pub(super) fn bury_component(&mut self, incarnation: Incarnation) -> Option<End> {
-        let is_it = |component: &mut Component| component.incarnation == incarnation;
+        let is_it = |component: &mut StartedComponent| component.incarnation == incarnation;
         let mut component = self.component.take_if(is_it)?;
         self.past = None;
         self.watch.handle_ended(self.rank);

@@ -10,7 +10,7 @@ use weft_core::ids::Incarnation;
 
 use super::clients::{Awaited, Watching};
 use super::send_queue::Cast;
-use super::{Flow, Supervisor};
+use super::{Supervisor, SupervisorFlow};
 use crate::clock::now_ns;
 use crate::node::chronicle::What;
 use crate::node::control::{
@@ -25,15 +25,20 @@ use crate::packet::PacketError;
 const PARKED_MEMORIES_MAX: usize = 64;
 
 impl Supervisor {
-    pub(super) fn handle_request(&mut self, ticket: Ticket, what: Want, fds: Vec<OwnedFd>) -> Flow {
+    pub(super) fn handle_request(
+        &mut self,
+        ticket: Ticket,
+        what: Want,
+        fds: Vec<OwnedFd>,
+    ) -> SupervisorFlow {
         if let Err(refused) = self.check_owner(&what) {
             self.clients.finish(ticket, Outcome::Refused(refused));
-            return Flow::On;
+            return SupervisorFlow::On;
         }
         match what {
             Want::Stop => {
                 self.clients.finish(ticket, Outcome::Done);
-                return Flow::End;
+                return SupervisorFlow::End;
             }
             Want::Chronicle { about, after_ns } => {
                 let entries = self.chronicle.about(about, after_ns, CHRONICLE_MAX);
@@ -114,7 +119,7 @@ impl Supervisor {
                 // The next component receives the cut, and has no other fault.
                 if fault.outlives_component() && !self.is_ready() {
                     self.clients.finish(ticket, Outcome::Done);
-                    return Flow::On;
+                    return SupervisorFlow::On;
                 }
                 let what = Want::Inject(fault);
                 self.forward(ticket, ToComponent::Request { ticket, what }, fds);
@@ -122,7 +127,7 @@ impl Supervisor {
             // `Component::request` names every request, so that none is forgotten.
             what => self.forward(ticket, ToComponent::Request { ticket, what }, fds),
         }
-        Flow::On
+        SupervisorFlow::On
     }
 
     /// Grants a client the memory in which the messages of groups lie, for reading.

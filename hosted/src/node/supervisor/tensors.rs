@@ -21,7 +21,7 @@ use weft_core::wire::rendezvous::INLINE_LEN_MAX;
 
 use room::Waiting;
 pub(super) use store::{KEPT_MAX, Places, TensorStore};
-use store::{Kept, Receive, Stage};
+use store::{Receive, StoredTensor, TensorStage};
 
 use super::Supervisor;
 use crate::bootstrap::HandOver;
@@ -53,7 +53,7 @@ impl Supervisor {
     ) {
         let outcome = match &what {
             TensorWant::Send { key, shape, waits } => {
-                let stage = Stage::Waiting { ticket, waits: *waits, deadline_ns };
+                let stage = TensorStage::Waiting { ticket, waits: *waits, deadline_ns };
                 self.keep_sent(key, (shape.as_ref(), &mut fds), stage).map(|number| {
                     self.clients.begin_tensor(ticket);
                     self.hand_over_tensor(number);
@@ -142,7 +142,7 @@ impl Supervisor {
         &mut self,
         key: &TensorKey,
         (shape, fds): (Option<&ShapeText>, &mut Vec<OwnedFd>),
-        stage: Stage,
+        stage: TensorStage,
     ) -> Result<u64, Refused> {
         self.check_key(key, key.from)?;
         if fds.len() != usize::from(shape.is_some()) {
@@ -161,7 +161,7 @@ impl Supervisor {
         }
         self.tensors.check_turn(key, bytes).map_err(Refused::Tensor)?;
         let memory = shape.cloned().zip(fds.pop());
-        Ok(self.tensors.keep(Kept { key: key.clone(), memory, bytes, stage }))
+        Ok(self.tensors.keep(StoredTensor { key: key.clone(), memory, bytes, stage }))
     }
 
     /// Hands the component what it has to do for the store: it has just started.
@@ -177,10 +177,10 @@ impl Supervisor {
     fn hand_over_tensor(&mut self, number: u64) {
         let Some(kept) = self.tensors.kept.get(&number).filter(|_| self.is_ready()) else { return };
         let timeout_ms = match kept.stage {
-            Stage::Waiting { deadline_ns, .. } => millis_until(deadline_ns),
+            TensorStage::Waiting { deadline_ns, .. } => millis_until(deadline_ns),
             // It has been promised.
-            Stage::Sent { .. } => u64::MAX,
-            Stage::Received { .. } => return,
+            TensorStage::Sent { .. } => u64::MAX,
+            TensorStage::Received { .. } => return,
         };
         let shape = kept.memory.as_ref().map(|(shape, _)| shape.clone());
         let word = ToComponent::Tensor { number, key: kept.key.clone(), shape, timeout_ms };
@@ -281,8 +281,10 @@ impl Supervisor {
         let sender = kept.sender();
         match news {
             TensorNews::Sent => {
-                let Stage::Waiting { ticket, waits, deadline_ns } = kept.stage else { return };
-                kept.stage = Stage::Sent { sender: waits.then_some((ticket, deadline_ns)) };
+                let TensorStage::Waiting { ticket, waits, deadline_ns } = kept.stage else {
+                    return;
+                };
+                kept.stage = TensorStage::Sent { sender: waits.then_some((ticket, deadline_ns)) };
                 if !waits {
                     let sent = Outcome::Tensor(TensorOutcome::Sent { number });
                     self.clients.finish(ticket, sent);
@@ -319,9 +321,9 @@ impl Supervisor {
             tracing::error!("a tensor was received without its memory");
             return;
         }
-        let (memory, stage) = (shape.zip(fds.pop()), Stage::Received { holder: None });
+        let (memory, stage) = (shape.zip(fds.pop()), TensorStage::Received { holder: None });
         // The receive has reserved its room.
-        self.tensors.keep(Kept { key, memory, bytes, stage });
+        self.tensors.keep(StoredTensor { key, memory, bytes, stage });
         if !self.clients.has_open(ticket) {
             self.tensors.receives.remove(&ticket);
         }
@@ -341,7 +343,7 @@ impl Supervisor {
             let fd = kept.memory.as_ref().map(|(_, fd)| fd.try_clone()).transpose();
             match fd {
                 Ok(fd) => {
-                    kept.stage = Stage::Received { holder: Some(ticket.client) };
+                    kept.stage = TensorStage::Received { holder: Some(ticket.client) };
                     match fd {
                         Some(fd) => self.clients.finish_with(ticket, received, fd),
                         None => self.clients.finish(ticket, received),
@@ -377,11 +379,11 @@ impl Supervisor {
             }
             // What a component that hangs makes of the former is not known: the next one sends it.
             let why = match kept.stage {
-                Stage::Waiting { .. } => Refused::TimedOut,
+                TensorStage::Waiting { .. } => Refused::TimedOut,
                 _ => Refused::Tensor(TensorRefused::NotReceived { number: *number }),
             };
             late.extend(kept.sender().map(|ticket| (ticket, why)));
-            kept.stage = Stage::Sent { sender: None };
+            kept.stage = TensorStage::Sent { sender: None };
         }
         late.into_iter()
             .for_each(|(ticket, why)| self.clients.finish(ticket, Outcome::Refused(why)));

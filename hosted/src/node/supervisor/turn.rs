@@ -6,8 +6,8 @@ use rustix::event::{PollFd, PollFlags};
 use weft_core::time::Instant;
 
 use super::deadlines::Timer;
-use super::event::{Event, Inbox};
-use super::{Flow, Supervisor};
+use super::event::{SupervisorEvent, SupervisorInbox};
+use super::{Supervisor, SupervisorFlow};
 use crate::clock::now_ns;
 use crate::node::NodeError;
 use crate::readiness::await_any;
@@ -35,7 +35,11 @@ struct Ready {
 }
 
 impl Supervisor {
-    pub(super) fn run(&mut self, inbox: &Inbox, home: &ClaimedDir) -> Result<(), NodeError> {
+    pub(super) fn run(
+        &mut self,
+        inbox: &SupervisorInbox,
+        home: &ClaimedDir,
+    ) -> Result<(), NodeError> {
         let (mut first, mut look_at_ns) = (0, 0);
         loop {
             let ready = self.wait(inbox);
@@ -46,12 +50,12 @@ impl Supervisor {
                 home.check_kept().map_err(NodeError::Directory)?;
             }
             let mut flow = self.take_control(inbox, &ready);
-            if flow == Flow::On {
+            if flow == SupervisorFlow::On {
                 flow = self.serve_clients(&ready, &mut first);
             }
             self.take_time();
             self.flush_link();
-            if flow == Flow::End {
+            if flow == SupervisorFlow::End {
                 return Ok(());
             }
             if let Some(over) = self.program.take_over() {
@@ -61,7 +65,7 @@ impl Supervisor {
     }
 
     /// Waits for any input, or for the next deadline.
-    fn wait(&mut self, inbox: &Inbox) -> Ready {
+    fn wait(&mut self, inbox: &SupervisorInbox) -> Ready {
         let timeout = self.timeout();
         let none = PollFlags::empty();
         let mut fds = vec![PollFd::new(inbox, PollFlags::IN)];
@@ -90,7 +94,7 @@ impl Supervisor {
     }
 
     /// Handles all that the node itself needs.
-    fn take_control(&mut self, inbox: &Inbox, ready: &Ready) -> Flow {
+    fn take_control(&mut self, inbox: &SupervisorInbox, ready: &Ready) -> SupervisorFlow {
         if let Err(errno) = inbox.hush() {
             tracing::error!(%errno, "the bell cannot be silenced");
         }
@@ -99,9 +103,9 @@ impl Supervisor {
         }
         for _ in 0..EVENTS_A_TURN {
             match inbox.events.try_recv() {
-                Ok(Event::Stop) => return Flow::End,
-                Ok(Event::Bootstrap(event)) => self.handle_bootstrap_event(event),
-                Ok(Event::TaskEnded(run)) => self.tasks.handle_ended(run, now_ns()),
+                Ok(SupervisorEvent::Stop) => return SupervisorFlow::End,
+                Ok(SupervisorEvent::Bootstrap(event)) => self.handle_bootstrap_event(event),
+                Ok(SupervisorEvent::TaskEnded(run)) => self.tasks.handle_ended(run, now_ns()),
                 Err(_) => break,
             }
         }
@@ -113,17 +117,17 @@ impl Supervisor {
         if ready.ended && self.has_component_ended() {
             self.reap_component();
         }
-        Flow::On
+        SupervisorFlow::On
     }
 
     fn has_component_ended(&self) -> bool {
-        let is_dead = |component: &super::Component| component.spawned.pidfd.is_dead();
+        let is_dead = |component: &super::StartedComponent| component.spawned.pidfd.is_dead();
         self.component.as_ref().is_some_and(|it| matches!(is_dead(it), Ok(true)))
     }
 
     /// Sends replies to the clients and reads their requests, a bounded number in each turn,
     /// beginning with the client after the last one that was served.
-    fn serve_clients(&mut self, ready: &Ready, first: &mut u64) -> Flow {
+    fn serve_clients(&mut self, ready: &Ready, first: &mut u64) -> SupervisorFlow {
         let now_ns = now_ns();
         let (mut requests, mut payload) = (0, 0);
         let (before, behind): (Vec<_>, Vec<_>) =
@@ -142,14 +146,14 @@ impl Supervisor {
                 };
                 (requests, payload) = (requests + 1, payload + want.payload_len());
                 *first = client + 1;
-                if self.handle_request(ticket, want, fds) == Flow::End {
-                    return Flow::End;
+                if self.handle_request(ticket, want, fds) == SupervisorFlow::End {
+                    return SupervisorFlow::End;
                 }
             }
         }
         self.clients.end_unread(now_ns);
         self.take_leave();
-        Flow::On
+        SupervisorFlow::On
     }
 
     /// Handles the expired deadlines.

@@ -32,7 +32,7 @@ const NOTED_A_REPLY: usize = 48;
 
 /// What watchers are sent.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct WatchFeed {
     page: MaskPage,
     view: ViewStatus,
     view_at_ns: u64,
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     displaced: u64,
 }
 
-impl Watch {
+impl WatchFeed {
     pub(super) fn new() -> Result<Self, SegmentError> {
         Ok(Self {
             page: MaskPage::create()?,
@@ -164,7 +164,7 @@ mod tests {
         Copied { entry, noted_ns }
     }
 
-    fn answered(watch: &Watch, view: u64, after: u64) -> Option<(u64, usize, u64)> {
+    fn answered(watch: &WatchFeed, view: u64, after: u64) -> Option<(u64, usize, u64)> {
         match watch.answer(&Watching { view, after, deadline_ns: 0 })? {
             Outcome::Watched(it) => Some((it.next, it.noted.len(), it.missed)),
             other => panic!("{other:?}"),
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn m12_a_watcher_gets_what_it_does_not_have_once() {
-        let mut watch = Watch::new().unwrap();
+        let mut watch = WatchFeed::new().unwrap();
         assert_eq!(answered(&watch, 0, 0), None);
         watch.note(&copied(1));
         watch.note(&Copied { entry: Entry { what: What::Gone, ..copied(2).entry }, noted_ns: 2 });
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn m12_a_watcher_that_reads_slowly_is_sent_how_much_it_missed() {
-        let mut watch = Watch::new().unwrap();
+        let mut watch = WatchFeed::new().unwrap();
         (0..NOTED_MAX as u64 + 5).for_each(|at_ns| watch.note(&copied(at_ns)));
         let (next, len, missed) = answered(&watch, 0, 2).expect("there is more");
         assert_eq!((next, len, missed), (5 + NOTED_A_REPLY as u64, NOTED_A_REPLY, 3));

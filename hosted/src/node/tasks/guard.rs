@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{Run, Sink, Surroundings};
+use super::{Sink, TaskEnvironment, TaskRun};
 use crate::cluster::Task;
 use crate::node::control::TaskFault;
 use crate::process::{Liveness, Pid, ProcessError, Remains, Spawn, Spawned, start_thread};
@@ -28,17 +28,17 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 const LINE_MAX: u64 = 64 << 10;
 
 /// A task's process.
-pub(super) struct Guard {
+pub(super) struct TaskGuard {
     spawned: Spawned,
 }
 
-impl Guard {
+impl TaskGuard {
     /// Starts the program of `task`; its end is reported to `sink` as that of `run`. What it writes
     /// goes to the node's standard error, each line with node and task in front.
     pub(super) fn start(
         task: &Task,
-        (surroundings, mark): (&Surroundings, &str),
-        run: Run,
+        (surroundings, mark): (&TaskEnvironment, &str),
+        run: TaskRun,
         sink: &Sink,
     ) -> Result<Self, ProcessError> {
         let (output, to_output) = io::pipe().map_err(ProcessError::Spawn)?;

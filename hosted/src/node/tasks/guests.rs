@@ -29,7 +29,7 @@ const WHY_LEN_MAX: usize = 256;
 
 /// What is known of a guest's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Process {
+enum GuestProcess {
     None,
     /// Its start was ordered.
     Starting,
@@ -40,12 +40,12 @@ enum Process {
 
 /// A task that a client runs.
 #[derive(Debug)]
-struct Guest {
+struct RunningGuest {
     name: TaskName,
     client: u64,
     record: Record,
     remains: Remains,
-    process: Process,
+    process: GuestProcess,
     /// What its client must be sent.
     order: Option<GuestOrder>,
     /// Processes started so far.
@@ -55,13 +55,13 @@ struct Guest {
 /// The guests of one node.
 #[derive(Debug, Default)]
 pub(super) struct Guests {
-    guests: Vec<Guest>,
+    guests: Vec<RunningGuest>,
     steps: Vec<TaskNote>,
     /// Each ends what one lost guest has left, for [`TASK_PATIENCE`] at most.
     endings: Vec<JoinHandle<()>>,
 }
 
-impl Guest {
+impl RunningGuest {
     fn note(&self, change: TaskStep) -> TaskNote {
         TaskNote { task: self.name.to_string(), change }
     }
@@ -69,16 +69,18 @@ impl Guest {
     fn act(&mut self, due: Due, now_ns: u64) {
         self.order = match (due, self.process) {
             (Due::Nothing, _) => self.order,
-            (Due::Kill, Process::Starting | Process::Runs { .. }) => Some(GuestOrder::Kill),
+            (Due::Kill, GuestProcess::Starting | GuestProcess::Runs { .. }) => {
+                Some(GuestOrder::Kill)
+            }
             // There is no process to kill. What follows is at most a start.
-            (Due::Kill, Process::None) => {
+            (Due::Kill, GuestProcess::None) => {
                 let due = self.record.handle_ended(now_ns, None);
                 (due == Due::Start).then_some(GuestOrder::Start)
             }
-            (Due::Start, Process::None) => Some(GuestOrder::Start),
+            (Due::Start, GuestProcess::None) => Some(GuestOrder::Start),
             // The start that is under way serves for it.
-            (Due::Start, Process::Starting) => None,
-            (Due::Start, Process::Runs { .. }) => {
+            (Due::Start, GuestProcess::Starting) => None,
+            (Due::Start, GuestProcess::Runs { .. }) => {
                 self.record.await_end();
                 Some(GuestOrder::Kill)
             }
@@ -86,7 +88,7 @@ impl Guest {
     }
 
     fn handle_started(&mut self, pid: i32, now_ns: u64) -> TaskStep {
-        self.process = Process::Runs { pid };
+        self.process = GuestProcess::Runs { pid };
         self.runs += 1;
         // If it was ordered to end meanwhile, its record says so already.
         if self.order != Some(GuestOrder::Kill) {
@@ -96,7 +98,7 @@ impl Guest {
     }
 
     fn handle_ended(&mut self, fault: Option<TaskFault>, now_ns: u64) -> Option<TaskStep> {
-        (self.process, self.order) = (Process::None, None);
+        (self.process, self.order) = (GuestProcess::None, None);
         if let Some(TaskFault::NotStarted { why }) = fault {
             let why: String = why.chars().take(WHY_LEN_MAX).collect();
             self.record.handle_not_started(now_ns, why.clone());
@@ -109,7 +111,7 @@ impl Guest {
 
     fn handle_stopped(&mut self, now_ns: u64) -> Option<TaskStep> {
         let is_new = self.record.state() != TaskState::Killed || self.record.is_held();
-        (self.process, self.order) = (Process::None, None);
+        (self.process, self.order) = (GuestProcess::None, None);
         let (due, _) = self.record.handle_order(TaskOrder::Stop);
         self.act(due, now_ns);
         is_new.then_some(TaskStep::Stopped)
@@ -117,14 +119,14 @@ impl Guest {
 
     fn state(&self) -> TaskState {
         match (self.record.state(), self.process) {
-            (TaskState::Running, Process::None | Process::Starting) => TaskState::Waiting,
+            (TaskState::Running, GuestProcess::None | GuestProcess::Starting) => TaskState::Waiting,
             (state, _) => state,
         }
     }
 
     /// Whether no process of it runs, and none is to be started.
     fn is_over(&self) -> bool {
-        let is_idle = self.process == Process::None && self.order.is_none();
+        let is_idle = self.process == GuestProcess::None && self.order.is_none();
         let state = self.state();
         is_idle
             && !self.record.is_held()
@@ -136,8 +138,8 @@ impl Guest {
             name: self.name.to_string(),
             state: self.state(),
             pid: match self.process {
-                Process::Runs { pid } => Some(pid),
-                Process::None | Process::Starting => None,
+                GuestProcess::Runs { pid } => Some(pid),
+                GuestProcess::None | GuestProcess::Starting => None,
             },
             restarts: self.record.restarts(),
             errors: self.record.errors(),
@@ -174,8 +176,9 @@ impl Guests {
         task.check_alone().map_err(|error| malformed(error.to_string()))?;
         let no_mark = || malformed("the mark is none".to_owned());
         let remains = Remains::of_mark(mark).ok_or_else(no_mark)?;
-        let (record, process) = (Record::new(&task, 0), Process::None);
-        let mut guest = Guest { name, client, record, remains, process, order: None, runs: 0 };
+        let (record, process) = (Record::new(&task, 0), GuestProcess::None);
+        let mut guest =
+            RunningGuest { name, client, record, remains, process, order: None, runs: 0 };
         guest.act(Due::Start, now_ns);
         self.guests.push(guest);
         Ok(())
@@ -197,10 +200,10 @@ impl Guests {
             };
         };
         let step = match (report, guest.process) {
-            (GuestReport::Started { pid }, Process::Starting) => {
+            (GuestReport::Started { pid }, GuestProcess::Starting) => {
                 Some(guest.handle_started(pid, now_ns))
             }
-            (GuestReport::Ended { fault }, Process::Starting | Process::Runs { .. }) => {
+            (GuestReport::Ended { fault }, GuestProcess::Starting | GuestProcess::Runs { .. }) => {
                 guest.handle_ended(fault, now_ns)
             }
             (GuestReport::Stopped, _) => guest.handle_stopped(now_ns),
@@ -223,7 +226,7 @@ impl Guests {
         let order = guest.order.take();
         // From here on the client may have started it.
         if order == Some(GuestOrder::Start) {
-            guest.process = Process::Starting;
+            guest.process = GuestProcess::Starting;
         }
         if order.is_none() && guest.is_over() {
             let state = self.guests.remove(index).record.state();
@@ -241,7 +244,7 @@ impl Guests {
         tracing::warn!(task = %guest.name, "the process that guarded the task is gone");
         self.steps.push(guest.note(TaskStep::Lost));
         self.endings.retain(|ending| !ending.is_finished());
-        let Guest { name, remains, .. } = guest;
+        let RunningGuest { name, remains, .. } = guest;
         let (task, marked) = (name.clone(), remains.clone());
         // Peers and clients are served meanwhile: processes may take long to end.
         let ending = (self.endings.len() < GUESTS_MAX)
@@ -289,7 +292,7 @@ impl Guests {
         self.guests.iter().map(|guest| guest.name.as_str())
     }
 
-    fn find(&mut self, name: &str) -> Option<&mut Guest> {
+    fn find(&mut self, name: &str) -> Option<&mut RunningGuest> {
         self.guests.iter_mut().find(|guest| guest.name.as_str() == name)
     }
 
@@ -336,7 +339,8 @@ impl Guests {
 
     /// As [`super::Tasks::restart_all`].
     pub(super) fn restart_all(&mut self, now_ns: u64) {
-        let running = |guest: &&mut Guest| matches!(guest.process, Process::Runs { .. });
+        let running =
+            |guest: &&mut RunningGuest| matches!(guest.process, GuestProcess::Runs { .. });
         for guest in self.guests.iter_mut().filter(running) {
             let (due, _) = guest.record.handle_order(TaskOrder::Restart);
             guest.act(due, now_ns);
@@ -361,11 +365,12 @@ impl Guests {
 
     /// As [`super::Tasks::take_isolated`].
     pub(super) fn take_isolated(&mut self, now_ns: u64) -> Vec<(TaskName, Option<TaskFault>)> {
-        let isolated = self.guests.iter_mut().filter_map(|Guest { name, record, .. }| {
-            let is_isolated = record.take_verdict();
-            let last = record.last_errors(now_ns).pop().map(|error| error.fault);
-            is_isolated.then(|| (name.clone(), last))
-        });
+        let isolated =
+            self.guests.iter_mut().filter_map(|RunningGuest { name, record, .. }| {
+                let is_isolated = record.take_verdict();
+                let last = record.last_errors(now_ns).pop().map(|error| error.fault);
+                is_isolated.then(|| (name.clone(), last))
+            });
         isolated.collect()
     }
 

@@ -28,14 +28,14 @@ pub(in crate::node) struct Declared {
 
 /// The errors of a task that are left to a script.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct LeftErrors {
     pub(super) declared: DeclaredTask,
     /// Whether it was started at all, and again since CLEAR.
     pub(super) has_started: bool,
     pub(super) has_restarted: bool,
 }
 
-impl Left {
+impl LeftErrors {
     pub(super) fn new(declared: Declared) -> Self {
         let declared = DeclaredTask::new(declared.answer);
         Self { declared, has_started: false, has_restarted: false }

@@ -19,7 +19,7 @@ use crate::sealed;
 
 /// What the next boot does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Standing {
+pub(super) enum TaskStanding {
     /// It should run.
     Free,
     /// It was stopped by order.
@@ -30,7 +30,7 @@ pub(super) enum Standing {
     Finished,
 }
 
-impl Standing {
+impl TaskStanding {
     /// The standing for a status of the database: [`TaskState`] as a number.
     pub(super) const fn of_status(status: u8) -> Self {
         let status = status & !(TaskStatus::STARTED | TaskStatus::RESTARTED);
@@ -49,7 +49,7 @@ impl Standing {
 /// The history of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Past {
-    pub(super) standing: Standing,
+    pub(super) standing: TaskStanding,
     pub(super) errors: u64,
     pub(super) restarts: u64,
     pub(super) unrecorded: u64,
@@ -100,7 +100,12 @@ mod tests {
             last: last.clone(),
             answered,
         };
-        let standings = [Standing::Free, Standing::Isolated, Standing::Stopped, Standing::Finished];
+        let standings = [
+            TaskStanding::Free,
+            TaskStanding::Isolated,
+            TaskStanding::Stopped,
+            TaskStanding::Finished,
+        ];
         let named = |(at, standing)| (format!("task-{at}"), past(standing));
         Note { held: true, tasks: standings.into_iter().enumerate().map(named).collect() }
     }

@@ -46,7 +46,7 @@ struct Owing {
 
 /// The errors of a node's tasks that the database has not got yet, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Owed {
+pub(super) struct OwedErrors {
     waiting: VecDeque<Owing>,
     /// How many of the first were sent to the present component.
     sent: usize,
@@ -55,7 +55,7 @@ pub(super) struct Owed {
     last_at_us: u64,
 }
 
-impl Owed {
+impl OwedErrors {
     /// Adds an error of `task`; returns the task whose oldest error was dropped for it, if there
     /// were too many.
     #[must_use]
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
 
     /// So many errors, at the same time, and the tasks of those that were dropped.
-    fn owed(errors: u16) -> (Owed, Vec<u8>) {
-        let mut owed = Owed::default();
+    fn owed(errors: u16) -> (OwedErrors, Vec<u8>) {
+        let mut owed = OwedErrors::default();
         let given_up = (0..errors).filter_map(|kind| {
             owed.push((kind % 3) as u8, Fresh { at_ns: 7_000, last_ns: None, kind })
         });
@@ -110,7 +110,7 @@ mod tests {
         (owed, given_up)
     }
 
-    fn reported(owed: &mut Owed) -> Vec<u64> {
+    fn reported(owed: &mut OwedErrors) -> Vec<u64> {
         let number = |change| match change {
             TaskChange::Error { number, .. } => number,
             TaskChange::Status { .. } | TaskChange::Phase { .. } | TaskChange::Answered { .. } => 0,

@@ -26,8 +26,8 @@ use weft_core::recovery::{Judgement, Verb};
 use weft_core::script::TaskStatus;
 use weft_core::time::Instant;
 
-use super::left::{Declared, Left, count};
-use super::note::{Past, Standing};
+use super::left::{Declared, LeftErrors, count};
+use super::note::{Past, TaskStanding};
 use super::owed::Fresh;
 use crate::cluster::Task;
 use crate::node::control::{TaskEffect, TaskError, TaskFault, TaskOrder, TaskState};
@@ -79,7 +79,7 @@ pub(super) struct Record {
     phase: u8,
     reported_phase: Option<u8>,
     /// What a recovery script says about it, if one declares it.
-    left: Option<Left>,
+    left: Option<LeftErrors>,
     /// What was judged under a script that does not declare it any more.
     before: Option<(u32, OrderNumber, OrderNumber)>,
     /// It was isolated without an order, which must be reported to the operator.
@@ -124,7 +124,7 @@ impl Record {
     /// A recovery script answers its errors.
     pub(super) fn leave(&mut self, declared: Declared) {
         self.beat_ns = declared.beat_ns.or(self.beat_ns);
-        self.left = Some(Left::new(declared));
+        self.left = Some(LeftErrors::new(declared));
     }
 
     /// Continues from the history of an earlier boot of its node.
@@ -161,7 +161,7 @@ impl Record {
     }
 
     /// Handles what the peers know of it; an order that came meanwhile stands.
-    pub(super) fn learn(&mut self, standing: Standing, errors: u16, answered: u16) {
+    pub(super) fn learn(&mut self, standing: TaskStanding, errors: u16, answered: u16) {
         if !std::mem::take(&mut self.asked) {
             return;
         }
@@ -171,7 +171,7 @@ impl Record {
             let unknown = OrderNumber::default();
             left.go_on((answered.into(), unknown, unknown));
         }
-        if standing != Standing::Free {
+        if standing != TaskStanding::Free {
             self.held = false;
             self.state = state_of(standing);
         }
@@ -180,16 +180,16 @@ impl Record {
     /// Its history for a later boot of its node.
     pub(super) fn past(&self) -> Past {
         let standing = match self.state {
-            TaskState::Isolated => Standing::Isolated,
-            TaskState::Finished => Standing::Finished,
-            TaskState::Killed if !self.held => Standing::Stopped,
+            TaskState::Isolated => TaskStanding::Isolated,
+            TaskState::Finished => TaskStanding::Finished,
+            TaskState::Killed if !self.held => TaskStanding::Stopped,
             TaskState::Killed | TaskState::Running | TaskState::Waiting | TaskState::Faulty => {
-                Standing::Free
+                TaskStanding::Free
             }
         };
         let (errors, restarts, unrecorded) = (self.errors, self.restarts, self.unrecorded);
         let last = self.last.iter().cloned().collect();
-        let answered = self.left.as_ref().map(Left::past).or(self.before);
+        let answered = self.left.as_ref().map(LeftErrors::past).or(self.before);
         Past { standing, errors, restarts, unrecorded, last, answered }
     }
 
@@ -298,7 +298,7 @@ impl Record {
 
     /// When its next beat is overdue, or a pause is over.
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let answer = self.left.as_ref().and_then(Left::next_deadline_ns);
+        let answer = self.left.as_ref().and_then(LeftErrors::next_deadline_ns);
         let own = [self.silent_at_ns, self.start_at_ns, self.unanswered_at_ns];
         own.into_iter().flatten().chain(answer).min()
     }
@@ -401,7 +401,7 @@ impl Record {
             }
             GuardAction::Clear => {
                 self.intensity.forget();
-                self.left.iter_mut().for_each(Left::clear);
+                self.left.iter_mut().for_each(LeftErrors::clear);
                 Due::Nothing
             }
             GuardAction::Start
@@ -564,12 +564,12 @@ impl Record {
 }
 
 /// The state in which a task begins the next boot of its node.
-const fn state_of(standing: Standing) -> TaskState {
+const fn state_of(standing: TaskStanding) -> TaskState {
     match standing {
-        Standing::Free => TaskState::Waiting,
-        Standing::Stopped => TaskState::Killed,
-        Standing::Isolated => TaskState::Isolated,
-        Standing::Finished => TaskState::Finished,
+        TaskStanding::Free => TaskState::Waiting,
+        TaskStanding::Stopped => TaskState::Killed,
+        TaskStanding::Isolated => TaskState::Isolated,
+        TaskStanding::Finished => TaskState::Finished,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Guard, TASK_PATIENCE};
+use super::{TASK_PATIENCE, TaskGuard};
 use crate::cluster::TaskName;
 use crate::process::{ProcessError, Remains, StillRuns};
 
@@ -64,8 +64,8 @@ impl Traces {
     }
 
     /// Notes the processes that run now.
-    pub(super) fn note<'a>(&mut self, guards: impl Iterator<Item = &'a Guard>) {
-        self.remains.note_groups(guards.map(Guard::leader));
+    pub(super) fn note<'a>(&mut self, guards: impl Iterator<Item = &'a TaskGuard>) {
+        self.remains.note_groups(guards.map(TaskGuard::leader));
         if let Err(error) = self.remains.save(&self.path) {
             tracing::error!(%error, "which processes the tasks are cannot be noted");
         }

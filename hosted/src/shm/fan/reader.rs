@@ -9,7 +9,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weft_core::fabric::Words;
 
-use super::{Answer, Asked, FanError, FanPlan, Left, NAME_MAX, Notice, VERSION};
+use super::{
+    EventCounter, FanError, FanPlan, JoinAnswer, JoinRequest, NAME_MAX, ReaderLeft, VERSION,
+};
 use crate::clock::Deadline;
 use crate::packet::{PacketError, Socket};
 use crate::process::Pidfd;
@@ -29,8 +31,8 @@ pub struct FanReader {
     count: Mapping,
     /// The number of the next message, from 0.
     next: u64,
-    wake: Notice,
-    room: Notice,
+    wake: EventCounter,
+    room: EventCounter,
     pub(super) writer: Pidfd,
     process: i32,
     /// Whether its end was seen.
@@ -54,10 +56,10 @@ impl FanReader {
         let count = Mapping::writable(segment.writable_fd(), FanPlan::COUNT_LEN)?;
         let socket = connect(path, deadline)?.ok_or_else(no_writer)?;
         socket.authorize_same_user()?;
-        let asked = Asked { version: VERSION, name: name.to_owned() };
+        let asked = JoinRequest { version: VERSION, name: name.to_owned() };
         let (shown, own) = (segment.read_only_fd()?, Pidfd::of_self()?);
         socket.send(&asked, &[shown.as_fd(), own.as_fd()], deadline.remaining())?;
-        let answered = socket.recv::<Answer>(deadline.remaining());
+        let answered = socket.recv::<JoinAnswer>(deadline.remaining());
         let (answer, fds) = answered.map_err(|error| match error {
             PacketError::TimedOut { .. } | PacketError::Closed => {
                 // An answer that is on its way finds no reader.
@@ -67,12 +69,12 @@ impl FanReader {
             error => error.into(),
         })?;
         match answer {
-            Answer::Joined { plan, next } => {
+            JoinAnswer::Joined { plan, next } => {
                 Self::joined((plan.check()?, next), count, socket, fds)
             }
-            Answer::OtherVersion { version } => Err(FanError::OtherVersion { version }),
-            Answer::NameInUse => Err(FanError::NameInUse { name: name.to_owned() }),
-            Answer::ReadersFull => Err(FanError::ReadersFull),
+            JoinAnswer::OtherVersion { version } => Err(FanError::OtherVersion { version }),
+            JoinAnswer::NameInUse => Err(FanError::NameInUse { name: name.to_owned() }),
+            JoinAnswer::ReadersFull => Err(FanError::ReadersFull),
         }
     }
 
@@ -92,8 +94,8 @@ impl FanReader {
             plan,
             count,
             next,
-            wake: Notice(wake),
-            room: Notice(room),
+            wake: EventCounter(wake),
+            room: EventCounter(room),
             writer: Pidfd::from_fd(writer)?,
             process,
             writer_ended: false,
@@ -168,7 +170,7 @@ impl Drop for FanReader {
 /// The writer waits for this reader no more.
 fn leave(socket: &Socket) {
     // A writer that is gone waits for no reader.
-    let _ = socket.send(&Left, &[], LEFT_TIMEOUT);
+    let _ = socket.send(&ReaderLeft, &[], LEFT_TIMEOUT);
 }
 
 /// A connection to the writer at `path`, once there is one; none after `deadline`.

@@ -48,7 +48,7 @@ impl Rig {
         let pidfd = Pidfd::from_child(&child).unwrap();
         let count = Segment::create("weft-test", FanPlan::COUNT_LEN).unwrap();
         let socket = Socket::connect(&self.path, SOON).unwrap();
-        let asked = Asked { version: VERSION, name: name.to_owned() };
+        let asked = JoinRequest { version: VERSION, name: name.to_owned() };
         let shown = count.read_only_fd().unwrap();
         socket.send(&asked, &[shown.as_fd(), pidfd.as_fd()], SOON).unwrap();
         let count_before = self.writer.readers().count();
@@ -225,13 +225,13 @@ fn callers_that_send_nonsense_are_no_readers_and_hold_up_no_message() {
     let senseless = Socket::connect(&rig.path, SOON).unwrap();
     senseless.send(&7, &[], SOON).unwrap();
     let bare = Socket::connect(&rig.path, SOON).unwrap();
-    let asked = Asked { version: VERSION, name: "bare".to_owned() };
+    let asked = JoinRequest { version: VERSION, name: "bare".to_owned() };
     bare.send(&asked, &[], SOON).unwrap();
     let newer = Socket::connect(&rig.path, SOON).unwrap();
-    newer.send(&Asked { version: 2, name: "newer".to_owned() }, &[], SOON).unwrap();
+    newer.send(&JoinRequest { version: 2, name: "newer".to_owned() }, &[], SOON).unwrap();
     rig.writer.send(b"0", NOW).unwrap();
     rig.writer.send(b"1", NOW).unwrap();
     assert_eq!(rig.writer.readers().count(), 0);
-    let (answer, _) = newer.recv::<Answer>(SOON).unwrap();
-    assert!(matches!(answer, Answer::OtherVersion { version: VERSION }), "{answer:?}");
+    let (answer, _) = newer.recv::<JoinAnswer>(SOON).unwrap();
+    assert!(matches!(answer, JoinAnswer::OtherVersion { version: VERSION }), "{answer:?}");
 }

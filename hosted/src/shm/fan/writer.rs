@@ -13,7 +13,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use weft_core::fabric::Words;
 
-use super::{Answer, Asked, FanError, FanPlan, Left, NAME_MAX, Notice, READERS_MAX, VERSION};
+use super::{
+    EventCounter, FanError, FanPlan, JoinAnswer, JoinRequest, NAME_MAX, READERS_MAX, ReaderLeft,
+    VERSION,
+};
 use crate::clock::Deadline;
 use crate::packet::{Caller, Callers, Listener, PacketError, Socket};
 use crate::process::Pidfd;
@@ -39,37 +42,37 @@ pub struct FanWriter {
     /// How many messages were published.
     head: u64,
     /// Given by readers that have counted.
-    room: Notice,
+    room: EventCounter,
     own: Pidfd,
     callers: Callers,
-    readers: Vec<Reader>,
+    readers: Vec<RingReader>,
     /// The names of readers that have died, and that no call has returned yet.
     lost: Vec<String>,
 }
 
 /// A reader, as the writer sees it.
 #[derive(Debug)]
-struct Reader {
+struct RingReader {
     name: String,
     process: i32,
     pidfd: Pidfd,
-    /// None once it has ended without a [`Left`]: then the process is about to.
+    /// None once it has ended without a [`ReaderLeft`]: then the process is about to.
     socket: Option<Socket>,
     count: ReadOnlyMapping,
-    wake: Notice,
+    wake: EventCounter,
     /// How many messages it needs no more.
     taken: u64,
 }
 
 /// What has become of a reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ReaderFate {
     Reads,
     Left,
     Died,
 }
 
-impl Reader {
+impl RingReader {
     /// Looks at its count, which only grows, up to `head`; anything else is no count.
     fn look(&mut self, head: u64) {
         let count = self.count.load(0);
@@ -81,16 +84,16 @@ impl Reader {
         }
     }
 
-    fn fate(&mut self) -> Result<Fate, FanError> {
+    fn fate(&mut self) -> Result<ReaderFate, FanError> {
         if self.pidfd.is_dead()? {
-            return Ok(Fate::Died);
+            return Ok(ReaderFate::Died);
         }
-        match self.socket.as_ref().map(Socket::try_recv::<Left>) {
-            Some(Ok(Some(_))) => return Ok(Fate::Left),
+        match self.socket.as_ref().map(Socket::try_recv::<ReaderLeft>) {
+            Some(Ok(Some(_))) => return Ok(ReaderFate::Left),
             Some(Err(_)) => self.socket = None,
             Some(Ok(None)) | None => {}
         }
-        Ok(Fate::Reads)
+        Ok(ReaderFate::Reads)
     }
 }
 
@@ -110,7 +113,7 @@ impl FanWriter {
             segment,
             ring,
             head: 0,
-            room: Notice::new()?,
+            room: EventCounter::new()?,
             own: Pidfd::of_self()?,
             callers: Callers::new(listener, CALLERS_MAX, CALLER_PATIENCE),
             readers: Vec::new(),
@@ -129,7 +132,7 @@ impl FanWriter {
             if self.readers.len() >= count {
                 return Ok(true);
             }
-            match self.callers.next::<Asked>(deadline.remaining())? {
+            match self.callers.next::<JoinRequest>(deadline.remaining())? {
                 Some(caller) => self.answer(caller)?,
                 None if deadline.has_passed() => return Ok(false),
                 None => {}
@@ -154,7 +157,7 @@ impl FanWriter {
             return Err(FanError::TooLong { len: payload.len(), limit });
         }
         let deadline = Deadline::after(timeout);
-        while let Some(caller) = self.callers.next::<Asked>(Duration::ZERO)? {
+        while let Some(caller) = self.callers.next::<JoinRequest>(Duration::ZERO)? {
             self.answer(caller)?;
         }
         loop {
@@ -205,23 +208,23 @@ impl FanWriter {
         let mut at = 0;
         while let Some(reader) = self.readers.get_mut(at) {
             match reader.fate()? {
-                Fate::Reads => at += 1,
-                Fate::Left => drop(self.readers.remove(at)),
-                Fate::Died => self.lost.push(self.readers.remove(at).name),
+                ReaderFate::Reads => at += 1,
+                ReaderFate::Left => drop(self.readers.remove(at)),
+                ReaderFate::Died => self.lost.push(self.readers.remove(at).name),
             }
         }
         Ok(())
     }
 
     /// Admits a reader, or says why not. One that is gone by then is none.
-    fn answer(&mut self, caller: Caller<Asked>) -> Result<(), FanError> {
-        let Caller { socket, first: Asked { version, name }, fds } = caller;
+    fn answer(&mut self, caller: Caller<JoinRequest>) -> Result<(), FanError> {
+        let Caller { socket, first: JoinRequest { version, name }, fds } = caller;
         let refused = if version != VERSION {
-            Some(Answer::OtherVersion { version: VERSION })
+            Some(JoinAnswer::OtherVersion { version: VERSION })
         } else if self.readers().any(|other| other == name) {
-            Some(Answer::NameInUse)
+            Some(JoinAnswer::NameInUse)
         } else if self.readers.len() + self.lost.len() >= READERS_MAX {
-            Some(Answer::ReadersFull)
+            Some(JoinAnswer::ReadersFull)
         } else {
             None
         };
@@ -238,13 +241,13 @@ impl FanWriter {
         if name.is_empty() || name.len() > NAME_MAX {
             return Ok(());
         }
-        let (wake, ring) = (Notice::new()?, self.segment.read_only_fd()?);
+        let (wake, ring) = (EventCounter::new()?, self.segment.read_only_fd()?);
         let process = socket.peer_credentials()?.pid.map_or(0, |pid| pid.as_raw_nonzero().get());
-        let joined = Answer::Joined { plan: self.plan, next: self.head };
+        let joined = JoinAnswer::Joined { plan: self.plan, next: self.head };
         let sent = [ring.as_fd(), wake.as_fd(), self.room.as_fd(), self.own.as_fd()];
         if socket.send(&joined, &sent, ANSWER_TIMEOUT).is_ok() {
             let (socket, taken) = (Some(socket), self.head);
-            self.readers.push(Reader { name, process, pidfd, socket, count, wake, taken });
+            self.readers.push(RingReader { name, process, pidfd, socket, count, wake, taken });
         }
         Ok(())
     }

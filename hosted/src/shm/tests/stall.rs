@@ -10,7 +10,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
 use weft_core::{lane, mailbox};
 
-use crate::shm::fabric::{ShmFabric, Stall};
+use crate::shm::fabric::{ShmFabric, WriteStall};
 use crate::shm::{NodeMemory, OwnMemory, RemoteMemory, Wait};
 
 const OWNER: Peer = Peer(0);
@@ -57,7 +57,7 @@ impl Pair {
 fn stop_at_write(member: &mut Member) -> (Receiver<()>, Sender<()>) {
     let (here, stopped) = channel();
     let (go, gone_on) = channel::<()>();
-    member.fabric().stall = Stall(Box::new(move |op| {
+    member.fabric().stall = WriteStall(Box::new(move |op| {
         if matches!(op, Op::Write { .. }) && here.send(()).is_ok() {
             let _ = gone_on.recv();
         }

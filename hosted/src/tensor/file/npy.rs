@@ -115,7 +115,7 @@ pub fn read(file: &mut impl Read, len: u64) -> Result<Entry, TensorFileError> {
 /// # Errors
 /// [`HeaderError`].
 pub fn parse(header: &[u8]) -> Result<(Dtype, Vec<u64>), HeaderError> {
-    let mut reader = Reader { header, at: 0 };
+    let mut reader = HeaderReader { header, at: 0 };
     let (mut descr, mut is_fortran, mut dims) = (None, None, None);
     reader.expect(b'{')?;
     while !reader.take(b'}') {
@@ -158,12 +158,12 @@ fn dtype_of(descr: &str) -> Result<Dtype, HeaderError> {
 }
 
 /// The part of a header that is still to be read.
-struct Reader<'h> {
+struct HeaderReader<'h> {
     header: &'h [u8],
     at: usize,
 }
 
-impl<'h> Reader<'h> {
+impl<'h> HeaderReader<'h> {
     const fn wrong(&self) -> HeaderError {
         HeaderError::Syntax(self.at)
     }

@@ -67,7 +67,7 @@ pub fn read(file: &mut impl Read, len: u64) -> Result<(Vec<u8>, Vec<Entry>), Ten
 /// # Errors
 /// [`TensorFileError`].
 pub fn parse(header: &[u8]) -> Result<(Vec<Entry>, u64), TensorFileError> {
-    let Names(names) = serde_json::from_slice(header)?;
+    let ObjectKeys(names) = serde_json::from_slice(header)?;
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -118,24 +118,24 @@ pub fn preface(header: &[u8]) -> Vec<u8> {
 }
 
 /// The keys of an object, each as often as it is there.
-struct Names(Vec<String>);
+struct ObjectKeys(Vec<String>);
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for ObjectKeys {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Keys;
         impl<'de> Visitor<'de> for Keys {
-            type Value = Names;
+            type Value = ObjectKeys;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object with an entry for each tensor")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectKeys, A::Error> {
                 let mut names = Vec::new();
                 while let Some((name, IgnoredAny)) = map.next_entry()? {
                     names.push(name);
                 }
-                Ok(Names(names))
+                Ok(ObjectKeys(names))
             }
         }
         deserializer.deserialize_map(Keys)

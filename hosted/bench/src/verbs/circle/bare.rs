@@ -10,9 +10,9 @@ use weft_core::neb::SIGNAL_EVERY;
 use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, connect, fabric, others};
-use crate::verbs::end::{INCARNATION, Vigil};
+use crate::verbs::end::{INCARNATION, SpinWait};
 use crate::verbs::error::VerbsBenchError;
-use crate::verbs::subject::Subject;
+use crate::verbs::subject::VerbsSubject;
 
 /// Written by the origin.
 const TARGET: Region = Region(0);
@@ -25,7 +25,7 @@ const INTO: Region = Region(3);
 
 /// An endpoint without any machine.
 #[derive(Debug)]
-pub(super) struct Bare {
+pub(super) struct BareMember {
     fabric: VerbsFabric<Heap>,
     me: Peer,
     /// The message whose read is under way.
@@ -34,7 +34,7 @@ pub(super) struct Bare {
 
 fn layout() -> Result<Layout, LayoutError> {
     let mut layout = Layout::new(PEERS.len() as u16);
-    let (len, peers) = (Subject::MESSAGE_MAX as u32, PeerSet::first(PEERS.len()));
+    let (len, peers) = (VerbsSubject::MESSAGE_MAX as u32, PeerSet::first(PEERS.len()));
     for access in [Access::REMOTE_WRITE, Access::empty(), Access::REMOTE_READ, Access::empty()] {
         layout.add(RegionSpec { len, access, peers })?;
     }
@@ -42,11 +42,11 @@ fn layout() -> Result<Layout, LayoutError> {
 }
 
 /// All of them, connected.
-pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Bare>, VerbsBenchError> {
+pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<BareMember>, VerbsBenchError> {
     let layout = layout().map_err(|_| VerbsBenchError::OutOfStep("no layout"))?;
     let mut bares = Vec::new();
     for me in PEERS {
-        bares.push(Bare { fabric: fabric(me, &layout, choice)?, me, reading: None });
+        bares.push(BareMember { fabric: fabric(me, &layout, choice)?, me, reading: None });
     }
     connect(&mut bares, |bare| &mut bare.fabric)?;
     for bare in &mut bares {
@@ -57,9 +57,9 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Bare>, VerbsBenchError> {
     Ok(bares)
 }
 
-impl Bare {
+impl BareMember {
     /// Whether a read has ended.
-    fn poll(&mut self, vigil: &Vigil) -> Result<bool, VerbsBenchError> {
+    fn poll(&mut self, vigil: &SpinWait) -> Result<bool, VerbsBenchError> {
         let mut done = [Completion::NONE; 4];
         let count = self.fabric.poll(vigil.now(), &mut done);
         for completion in &done[..count] {
@@ -69,10 +69,10 @@ impl Bare {
     }
 }
 
-impl Party for Bare {
+impl Party for BareMember {
     fn send(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<u64, VerbsBenchError> {
         self.fabric.memory().store(SOURCE, bytes - 8, number);
@@ -89,7 +89,7 @@ impl Party for Bare {
 
     fn look(
         &mut self,
-        vigil: &Vigil,
+        vigil: &SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<bool, VerbsBenchError> {
         let ended = self.poll(vigil)?;

@@ -6,21 +6,21 @@ use super::PEERS;
 
 /// One for each course; every member that follows has a place.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct CircleBoard {
     followers: usize,
-    shown: [Shown; PEERS.len() - 1],
+    shown: [FollowerProgress; PEERS.len() - 1],
     is_over: AtomicBool,
 }
 
 /// In cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shown {
+struct FollowerProgress {
     number: AtomicU64,
     at_ns: AtomicU64,
 }
 
-impl Board {
+impl CircleBoard {
     pub(super) fn new(followers: usize) -> Self {
         Self { followers, shown: Default::default(), is_over: AtomicBool::new(false) }
     }
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn a_message_is_done_with_when_the_last_one_is() {
-        let board = Board::new(1);
+        let board = CircleBoard::new(1);
         board.show(0, 7, 90);
         assert_eq!(board.done_by_all(7), Some(90));
-        let board = Board::new(2);
+        let board = CircleBoard::new(2);
         board.show(0, 7, 90);
         assert_eq!(board.done_by_all(7), None);
         board.show(1, 7, 80);

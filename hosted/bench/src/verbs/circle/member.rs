@@ -6,31 +6,31 @@ use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, admit_all, connect, fabric};
 use crate::parcel;
-use crate::verbs::end::{INCARNATION, Vigil, check};
+use crate::verbs::end::{INCARNATION, SpinWait, check};
 use crate::verbs::error::VerbsBenchError;
-use crate::verbs::subject::Subject;
+use crate::verbs::subject::VerbsSubject;
 use weft::cluster::{self, Cluster};
 
 /// An endpoint with a broadcast.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct CircleMember {
     endpoint: Box<Endpoint<VerbsFabric<Heap>, 1024, 4>>,
     payload: Vec<u8>,
 }
 
 fn plan() -> Option<Plan> {
-    let neb = cluster::Neb { message_len: Subject::MESSAGE_MAX, ..cluster::Neb::default() };
+    let neb = cluster::Neb { message_len: VerbsSubject::MESSAGE_MAX, ..cluster::Neb::default() };
     weft::node::plan(&Cluster { nodes: PEERS.len(), neb, ..Cluster::default() }).ok()
 }
 
 /// All of them, connected.
-pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError> {
+pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<CircleMember>, VerbsBenchError> {
     let plan = plan().ok_or(VerbsBenchError::OutOfStep("no plan"))?;
     let mut members = Vec::new();
     for me in PEERS {
         let fabric = fabric(me, plan.layout(), choice)?;
         let endpoint = Box::new(Endpoint::new(fabric, &plan, INCARNATION));
-        members.push(Member { endpoint, payload: vec![0; Subject::MESSAGE_MAX] });
+        members.push(CircleMember { endpoint, payload: vec![0; VerbsSubject::MESSAGE_MAX] });
     }
     connect(&mut members, |member| member.endpoint.fabric())?;
     admit_all(&mut members, |member, peer| member.endpoint.admit(peer, INCARNATION).is_ok())?;
@@ -39,16 +39,16 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<Member>, VerbsBenchError>
 
 type Parts<'a> = (&'a mut Neb<4, BROADCAST_DEPTH>, &'a mut VerbsFabric<Heap>);
 
-impl Member {
+impl CircleMember {
     fn broadcast(&mut self) -> Result<Parts<'_>, VerbsBenchError> {
         self.endpoint.broadcast().ok_or(VerbsBenchError::OutOfStep("a plan without a broadcast"))
     }
 }
 
-impl Party for Member {
+impl Party for CircleMember {
     fn send(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<u64, VerbsBenchError> {
         let mut payload = std::mem::take(&mut self.payload);
@@ -76,7 +76,7 @@ impl Party for Member {
 
     fn look(
         &mut self,
-        vigil: &Vigil,
+        vigil: &SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<bool, VerbsBenchError> {
         self.endpoint.poll(vigil.now());

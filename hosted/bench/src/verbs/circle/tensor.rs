@@ -12,9 +12,9 @@ use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, connect, fabric};
 use crate::parcel::mark;
-use crate::verbs::end::{INCARNATION, Vigil, check};
+use crate::verbs::end::{INCARNATION, SpinWait, check};
 use crate::verbs::error::VerbsBenchError;
-use crate::verbs::subject::Subject;
+use crate::verbs::subject::VerbsSubject;
 use crate::verbs::word::PATIENCE;
 use weft::cluster::{Cluster, FabricKind, Rendezvous, TensorPath};
 use weft::node::{NodeRendezvous, PlainEndpoint};
@@ -36,7 +36,7 @@ pub(super) struct TensorMember {
 
 /// As a node has it, but without digests: what perftest carries is not checked either.
 fn plan(path: TensorPath) -> Option<Plan> {
-    let pool_mib = 2 * (Subject::LONG_BYTES >> 20) as usize;
+    let pool_mib = 2 * (VerbsSubject::LONG_BYTES >> 20) as usize;
     let base = Cluster { nodes: PEERS.len(), fabric: FabricKind::Verbs, ..Cluster::default() };
     let plan = weft::node::plan(&base).ok()?;
     let rendezvous = Rendezvous { pool_mib, path, ..Rendezvous::default() };
@@ -52,7 +52,8 @@ pub(super) fn both(
 ) -> Result<Vec<TensorMember>, VerbsBenchError> {
     let plan = plan(path).ok_or(VerbsBenchError::OutOfStep("no plan"))?;
     let (config, at) = plan.rendezvous().ok_or(NO_TENSORS)?;
-    let shape = Shape::new(Dtype::U8, &[u64::from(Subject::LONG_BYTES)]).map_err(|_| REFUSED)?;
+    let shape =
+        Shape::new(Dtype::U8, &[u64::from(VerbsSubject::LONG_BYTES)]).map_err(|_| REFUSED)?;
     let mut members = Vec::new();
     for me in [ORIGIN, RECEIVER] {
         let fabric = fabric(me, plan.layout(), choice)?;
@@ -81,12 +82,12 @@ impl TensorMember {
         parts.ok_or(NO_TENSORS)
     }
 
-    fn poll(&mut self, vigil: &Vigil) -> Result<(), VerbsBenchError> {
+    fn poll(&mut self, vigil: &SpinWait) -> Result<(), VerbsBenchError> {
         self.endpoint.poll(vigil.now());
         self.endpoint.poll_event().map_or(Ok(()), |event| Err(VerbsBenchError::Ended(event)))
     }
 
-    fn ask(&mut self, vigil: &Vigil, number: u64) -> Result<RequestId, VerbsBenchError> {
+    fn ask(&mut self, vigil: &SpinWait, number: u64) -> Result<RequestId, VerbsBenchError> {
         let deadline = vigil.now().after(Duration::from_millis(PATIENCE.as_millis() as u64));
         let key = self.key.clone();
         let (adapter, fabric) = self.tensors()?;
@@ -118,7 +119,7 @@ impl TensorMember {
 }
 
 fn check_mark(fabric: &VerbsFabric<Heap>, at: At, number: u64) -> Result<(), VerbsBenchError> {
-    for end in [0, Subject::LONG_BYTES - 8] {
+    for end in [0, VerbsSubject::LONG_BYTES - 8] {
         let mut found = [0; 8];
         fabric.memory().copy_out(at.region, at.offset + end, &mut found);
         let [expected, found] = [mark(number, u64::from(end)), found].map(u64::from_le_bytes);
@@ -130,7 +131,7 @@ fn check_mark(fabric: &VerbsFabric<Heap>, at: At, number: u64) -> Result<(), Ver
 impl Party for TensorMember {
     fn send(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<u64, VerbsBenchError> {
         // The last one is consumed, and the receive of this one waits: what is measured is the way
@@ -153,7 +154,7 @@ impl Party for TensorMember {
         Ok(begun.0)
     }
 
-    fn look(&mut self, vigil: &Vigil, (_, number): (u32, u64)) -> Result<bool, VerbsBenchError> {
+    fn look(&mut self, vigil: &SpinWait, (_, number): (u32, u64)) -> Result<bool, VerbsBenchError> {
         if self.endpoint.me() == ORIGIN {
             self.poll(vigil)?;
             return Ok(false);

@@ -7,9 +7,9 @@ use weft_driver::{DeviceChoice, Heap, VerbsFabric};
 
 use super::{ORIGIN, PEERS, Party, YIELD_EVERY, admit_all, connect, fabric};
 use crate::parcel::mark;
-use crate::verbs::end::{INCARNATION, Vigil, check};
+use crate::verbs::end::{INCARNATION, SpinWait, check};
 use crate::verbs::error::VerbsBenchError;
-use crate::verbs::subject::Subject;
+use crate::verbs::subject::VerbsSubject;
 use crate::verbs::word::PATIENCE;
 use weft::cluster::{self, Cluster, FabricKind};
 use weft::node::{NodeGroups, PlainEndpoint};
@@ -48,7 +48,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<TreeMember>, VerbsBenchEr
         opened.map_err(|_| VerbsBenchError::OutOfStep("the group does not open"))?;
         let begun = endpoint.begin_groups(groups);
         debug_assert!(begun.is_ok(), "no peer is admitted yet");
-        let payload = vec![0x5A; Subject::LONG_BYTES as usize];
+        let payload = vec![0x5A; VerbsSubject::LONG_BYTES as usize];
         members.push(TreeMember {
             endpoint,
             payload,
@@ -57,7 +57,7 @@ pub(super) fn all(choice: &DeviceChoice) -> Result<Vec<TreeMember>, VerbsBenchEr
     }
     connect(&mut members, |member| member.endpoint.fabric())?;
     admit_all(&mut members, |member, peer| member.endpoint.admit(peer, INCARNATION).is_ok())?;
-    let mut vigil = Vigil::new(YIELD_EVERY);
+    let mut vigil = SpinWait::new(YIELD_EVERY);
     vigil.begin(PATIENCE);
     let mut is_open = false;
     while !is_open {
@@ -79,7 +79,7 @@ impl TreeMember {
         parts.ok_or(NO_GROUP)
     }
 
-    fn poll(&mut self, vigil: &Vigil) -> Result<(), VerbsBenchError> {
+    fn poll(&mut self, vigil: &SpinWait) -> Result<(), VerbsBenchError> {
         self.endpoint.poll(vigil.now());
         self.endpoint.poll_event().map_or(Ok(()), |event| Err(VerbsBenchError::Ended(event)))
     }
@@ -110,7 +110,7 @@ impl TreeMember {
 impl Party for TreeMember {
     fn send(
         &mut self,
-        vigil: &mut Vigil,
+        vigil: &mut SpinWait,
         (bytes, number): (u32, u64),
     ) -> Result<u64, VerbsBenchError> {
         let len = bytes as usize;
@@ -133,7 +133,7 @@ impl Party for TreeMember {
         Ok(begun)
     }
 
-    fn look(&mut self, vigil: &Vigil, (_, number): (u32, u64)) -> Result<bool, VerbsBenchError> {
+    fn look(&mut self, vigil: &SpinWait, (_, number): (u32, u64)) -> Result<bool, VerbsBenchError> {
         self.poll(vigil)?;
         if self.endpoint.me() == ORIGIN {
             return Ok(false);

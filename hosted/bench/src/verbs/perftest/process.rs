@@ -33,9 +33,9 @@ pub(in super::super) struct Tool {
 }
 
 /// Killed and reaped when dropped.
-struct Run(Spawned);
+struct PerftestProcess(Spawned);
 
-impl Drop for Run {
+impl Drop for PerftestProcess {
     fn drop(&mut self) {
         // One that is dead takes no harm.
         let _ = self.0.pidfd.kill();
@@ -85,7 +85,7 @@ fn run(tool: &Tool, pins: &Pins) -> Result<String, VerbsBenchError> {
     Ok(words(client))
 }
 
-fn start(tool: &Tool, port: u16, server: Option<&str>) -> Result<Run, VerbsBenchError> {
+fn start(tool: &Tool, port: u16, server: Option<&str>) -> Result<PerftestProcess, VerbsBenchError> {
     let [port, iterations, bytes] = [u32::from(port), tool.iterations, tool.bytes];
     let spawn = Spawn::program(tool.name)
         .args(["--ib-dev", &tool.device, "--ib-port", &tool.port.to_string()])
@@ -94,7 +94,7 @@ fn start(tool: &Tool, port: u16, server: Option<&str>) -> Result<Run, VerbsBench
         .args(server);
     let spawn = spawn.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     match spawn.start() {
-        Ok(spawned) => Ok(Run(spawned)),
+        Ok(spawned) => Ok(PerftestProcess(spawned)),
         Err(ProcessError::Spawn(error)) if error.kind() == io::ErrorKind::NotFound => {
             Err(RivalError::Missing { tool: tool.name }.into())
         }
@@ -103,7 +103,7 @@ fn start(tool: &Tool, port: u16, server: Option<&str>) -> Result<Run, VerbsBench
 }
 
 /// All that it has said, once it has ended; its end is brought about if need be.
-fn words(mut run: Run) -> String {
+fn words(mut run: PerftestProcess) -> String {
     // One that is dead takes no harm.
     let _ = run.0.pidfd.kill();
     let mut words = String::new();

@@ -32,7 +32,7 @@ pub(super) fn moment(deadline: Deadline) -> Patience {
 
 /// Why a node receives nothing more from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum OriginEnd {
     /// A node saw a conflict about it: this one, or another, for which its window stays full.
     Disputed {
         /// The node that saw it.
@@ -58,50 +58,50 @@ pub(super) fn over(
     node: u16,
     origin: Option<u16>,
     last: Option<u64>,
-) -> Option<(u16, Over)> {
+) -> Option<(u16, OriginEnd)> {
     let of = |origin: u16| Some((origin, over_of(survey, node, origin, last)?));
     if let Some(origin) = origin {
         return of(origin);
     }
     let others = survey.ranks().filter(|rank| *rank != node);
     let overs = others.map(of).collect::<Option<Vec<_>>>()?;
-    let is_dispute = |it: &&(u16, Over)| matches!(it.1, Over::Disputed { .. });
+    let is_dispute = |it: &&(u16, OriginEnd)| matches!(it.1, OriginEnd::Disputed { .. });
     overs.iter().find(is_dispute).or(overs.first()).copied()
 }
 
-fn over_of(survey: &Survey, node: u16, origin: u16, last: Option<u64>) -> Option<Over> {
+fn over_of(survey: &Survey, node: u16, origin: u16, last: Option<u64>) -> Option<OriginEnd> {
     let here = survey.row(node, origin)?;
     if let Some(conflict) = here.first_conflict.filter(|first| first.seq == here.delivered + 1) {
-        return Some(Over::Disputed { by: node, conflict });
+        return Some(OriginEnd::Disputed { by: node, conflict });
     }
     // A node that was removed and is back broadcasts in another epoch.
     let first_of = |number: u64| number - number_in_epoch(number);
     if last.is_some_and(|last| first_of(here.delivered) > first_of(last)) {
-        return Some(Over::Removed);
+        return Some(OriginEnd::Removed);
     }
     if here.delivered < here.broadcast {
         return None;
     }
     if survey.lost().contains(&origin) {
-        return Some(Over::Lost);
+        return Some(OriginEnd::Lost);
     }
     if survey.goes_on_without(node, origin) {
-        return Some(Over::Removed);
+        return Some(OriginEnd::Removed);
     }
     let there = survey.row(origin, origin)?;
     if there.broadcast > here.delivered {
         return None;
     }
-    let dispute = survey.dispute(origin).map(|(by, conflict)| Over::Disputed { by, conflict });
+    let dispute = survey.dispute(origin).map(|(by, conflict)| OriginEnd::Disputed { by, conflict });
     if !there.window.is_full() {
         // No file begins behind a conflict; one that has begun goes on while there is room.
         return dispute.filter(|_| last.is_none());
     }
-    let lost = survey.lost().first().map(|by| Over::Held { by: *by });
+    let lost = survey.lost().first().map(|by| OriginEnd::Held { by: *by });
     lost.or(dispute)
 }
 
-impl Over {
+impl OriginEnd {
     /// The error for a receiver whose own node has seen no conflict.
     pub(super) fn failure(self, origin: u16, intake: &Intake) -> Failure {
         let has_begun = intake.origin().is_some();
@@ -145,7 +145,7 @@ mod tests {
     fn a_conflict_here_ends_what_comes_of_its_origin_once_all_before_it_came() {
         let by = 1;
         for (delivered, expected) in
-            [(4, Some((0, Over::Disputed { by, conflict: CONFLICT }))), (3, None)]
+            [(4, Some((0, OriginEnd::Disputed { by, conflict: CONFLICT }))), (3, None)]
         {
             let seen = Seen { conflict: Some(CONFLICT), ..Seen::at(9, delivered) };
             assert_eq!(over(&survey(Decided, &[(1, seen)]), 1, Some(0), Some(1)), expected);
@@ -161,11 +161,11 @@ mod tests {
             over(&survey(Decided, &nodes), 1, Some(0), last)
         };
         let over = |used, delivered| over_of(used, delivered, Some(1));
-        assert_eq!(over(16, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
-        assert_eq!(over(15, 20), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(16, 20), Some((0, OriginEnd::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(15, 20), Some((0, OriginEnd::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(14, 20), None, "the rest of the file may find room");
         assert_eq!(over(16, 19), None, "not all has come");
-        let disputed = Some((0, Over::Disputed { by: 2, conflict: CONFLICT }));
+        let disputed = Some((0, OriginEnd::Disputed { by: 2, conflict: CONFLICT }));
         assert_eq!((over_of(1, 20, None), over_of(1, 19, None)), (disputed, None));
     }
 
@@ -178,7 +178,7 @@ mod tests {
             let nodes = [(0, origin), (1, Seen::at(20, 20)), (2, liar)];
             over(&survey(Decided, &nodes), 1, Some(0), Some(1))
         };
-        assert_eq!(over(true), Some((0, Over::Disputed { by: 2, conflict: CONFLICT })));
+        assert_eq!(over(true), Some((0, OriginEnd::Disputed { by: 2, conflict: CONFLICT })));
         assert_eq!(over(false), None);
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn who_was_removed_broadcasts_nothing_more_but_what_has_come_is_waited_for() {
         let at = |delivered| Seen { without: &[0], ..Seen::at(9, delivered) };
         let over = |delivered| over(&survey(Decided, &[(1, at(delivered))]), 1, Some(0), Some(1));
-        assert_eq!((over(9), over(8)), (Some((0, Over::Removed)), None));
+        assert_eq!((over(9), over(8)), (Some((0, OriginEnd::Removed)), None));
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let of_second = number_before(Incarnation(2)).expect("a small incarnation");
         let at = Seen::at(of_second + 3, of_second);
         let over = |last| over(&survey(Decided, &[(1, at)]), 1, Some(0), Some(last));
-        assert_eq!((over(9), over(of_second + 1)), (Some((0, Over::Removed)), None));
+        assert_eq!((over(9), over(of_second + 1)), (Some((0, OriginEnd::Removed)), None));
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
                 Some(1),
             )
         };
-        assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, Over::Lost)), None));
+        assert_eq!((over(Fixed, 9, 2), over(Fixed, 9, 0)), (Some((2, OriginEnd::Lost)), None));
         assert_eq!(over(Fixed, 8, 2), None, "not all has come");
         let held = |used, membership| {
             let origin = (0, Seen { used, ..Seen::at(9, 9) });
@@ -219,7 +219,7 @@ mod tests {
                 Some(1),
             )
         };
-        assert_eq!(held(16, Fixed), Some((0, Over::Held { by: 2 })));
+        assert_eq!(held(16, Fixed), Some((0, OriginEnd::Held { by: 2 })));
         assert_eq!((held(14, Fixed), held(16, Decided)), (None, None));
         assert_eq!(over(Decided, 9, 2), None, "it is removed soon");
     }
@@ -231,7 +231,7 @@ mod tests {
             let seen = Seen { without, ..Seen::at(9, 9) };
             over(&survey(Decided, &[(1, seen)]), 1, None, None)
         };
-        assert_eq!(without.map(over), [None, Some((0, Over::Removed))]);
+        assert_eq!(without.map(over), [None, Some((0, OriginEnd::Removed))]);
         assert_eq!(super::over(&survey(Decided, &[]), 1, None, None), None, "it does not answer");
     }
 }

@@ -14,12 +14,12 @@
 
 use std::fmt;
 
-use crate::transfer::{JoinError, Joiner, Piece};
+use crate::transfer::{Joiner, Piece, StreamJoinError};
 use weft::node::control::DeliveredMessage;
 
 /// How a message was classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Took<'a> {
+pub(super) enum MessageClass<'a> {
     /// It comes from another origin: left for a later receive.
     Left,
     /// It belongs to no file that can be received.
@@ -47,7 +47,7 @@ pub(super) enum Broken {
         /// The node that broadcast it.
         origin: u16,
         /// The failed check.
-        error: JoinError,
+        error: StreamJoinError,
     },
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Broken {
 
 /// A file that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Begun {
+struct BegunFile {
     origin: u16,
     stream: u64,
     /// The number of its last message.
@@ -76,7 +76,7 @@ struct Begun {
 /// The file that is received: the first that begins.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
-    begun: Option<Begun>,
+    begun: Option<BegunFile>,
     joiner: Joiner,
     messages: u64,
     passed_over: u64,
@@ -87,11 +87,14 @@ impl Intake {
     ///
     /// # Errors
     /// [`Broken`]; nothing changed.
-    pub(super) fn take<'a>(&mut self, message: &'a DeliveredMessage) -> Result<Took<'a>, Broken> {
+    pub(super) fn take<'a>(
+        &mut self,
+        message: &'a DeliveredMessage,
+    ) -> Result<MessageClass<'a>, Broken> {
         let DeliveredMessage { origin, tag, payload, .. } = message;
         let (origin, stream) = (*origin, *tag);
         match self.begun {
-            Some(begun) if begun.origin != origin => return Ok(Took::Left),
+            Some(begun) if begun.origin != origin => return Ok(MessageClass::Left),
             Some(begun) if begun.stream != stream && begins(&payload.0) => {
                 return Err(Broken::CutShort { origin, bytes: self.joiner.len() });
             }
@@ -101,20 +104,20 @@ impl Intake {
         }
         let piece = self.joiner.join(&payload.0);
         let piece = piece.map_err(|error| Broken::Damaged { origin, error })?;
-        self.begun = Some(Begun { origin, stream, last: message.seq });
+        self.begun = Some(BegunFile { origin, stream, last: message.seq });
         self.messages += 1;
         Ok(match piece {
-            Piece::Bytes(bytes) => Took::Bytes(bytes),
-            Piece::Repeated => Took::Bytes(&[]),
-            Piece::End => Took::Last,
-            Piece::GivenUp => Took::GivenUp,
+            Piece::Bytes(bytes) => MessageClass::Bytes(bytes),
+            Piece::Repeated => MessageClass::Bytes(&[]),
+            Piece::End => MessageClass::Last,
+            Piece::GivenUp => MessageClass::GivenUp,
         })
     }
 
     /// Passes over a message that is none of a file.
-    pub(super) fn pass_over<'a>(&mut self) -> Took<'a> {
+    pub(super) fn pass_over<'a>(&mut self) -> MessageClass<'a> {
         self.passed_over += 1;
-        Took::PassedOver
+        MessageClass::PassedOver
     }
 
     /// The origin of the file, once it has begun.
@@ -146,8 +149,8 @@ impl Intake {
 /// Whether a file begins with this message.
 fn begins(message: &[u8]) -> bool {
     match Joiner::default().join(message) {
-        Ok(Piece::Bytes(_) | Piece::Repeated | Piece::End) | Err(JoinError::Digest) => true,
-        Ok(Piece::GivenUp) | Err(JoinError::Foreign | JoinError::Gap { .. }) => false,
+        Ok(Piece::Bytes(_) | Piece::Repeated | Piece::End) | Err(StreamJoinError::Digest) => true,
+        Ok(Piece::GivenUp) | Err(StreamJoinError::Foreign | StreamJoinError::Gap { .. }) => false,
     }
 }
 
@@ -176,7 +179,7 @@ mod tests {
     fn begun() -> Intake {
         let mut intake = Intake::default();
         let torso = file(1, 7, &["one ", "two"]);
-        assert_eq!(intake.take(&torso[0]), Ok(Took::Bytes(b"one ")));
+        assert_eq!(intake.take(&torso[0]), Ok(MessageClass::Bytes(b"one ")));
         intake
     }
 
@@ -185,7 +188,10 @@ mod tests {
         let mut intake = Intake::default();
         let file = file(1, 7, &["one ", "two"]);
         let took: Vec<_> = file.iter().map(|message| intake.take(message).unwrap()).collect();
-        assert_eq!(took, [Took::Bytes(b"one "), Took::Bytes(b"two"), Took::Last]);
+        assert_eq!(
+            took,
+            [MessageClass::Bytes(b"one "), MessageClass::Bytes(b"two"), MessageClass::Last]
+        );
         assert_eq!((intake.origin(), intake.messages(), intake.joiner().len()), (Some(1), 3, 7));
     }
 
@@ -209,18 +215,18 @@ mod tests {
             let payload = Payload(Cutter::given_up());
             DeliveredMessage { origin: 1, seq: 2, tag: stream, payload }
         };
-        assert_eq!(Intake::default().take(&given_up(7)), Ok(Took::PassedOver), "not begun");
+        assert_eq!(Intake::default().take(&given_up(7)), Ok(MessageClass::PassedOver), "not begun");
         let mut intake = begun();
-        assert_eq!(intake.take(&given_up(6)), Ok(Took::PassedOver), "another one");
-        assert_eq!(intake.take(&given_up(7)), Ok(Took::GivenUp));
+        assert_eq!(intake.take(&given_up(6)), Ok(MessageClass::PassedOver), "another one");
+        assert_eq!(intake.take(&given_up(7)), Ok(MessageClass::GivenUp));
         assert_eq!((intake.joiner().len(), intake.passed_over()), (4, 1));
     }
 
     #[test]
     fn what_other_nodes_broadcast_meanwhile_is_left() {
         let mut intake = begun();
-        assert_eq!(intake.take(&file(2, 7, &["other"])[0]), Ok(Took::Left));
-        assert_eq!(intake.take(&file(1, 7, &["one ", "two"])[1]), Ok(Took::Bytes(b"two")));
+        assert_eq!(intake.take(&file(2, 7, &["other"])[0]), Ok(MessageClass::Left));
+        assert_eq!(intake.take(&file(1, 7, &["one ", "two"])[1]), Ok(MessageClass::Bytes(b"two")));
     }
 
     #[test]
@@ -228,12 +234,12 @@ mod tests {
         let mut intake = Intake::default();
         let rest = &file(1, 6, &["taken before", "the rest"])[1..];
         for message in [&rest[0], &rest[1], &of_no_file()] {
-            assert_eq!(intake.take(message), Ok(Took::PassedOver));
+            assert_eq!(intake.take(message), Ok(MessageClass::PassedOver));
         }
         assert_eq!((intake.passed_over(), intake.origin()), (3, None));
         let mut intake = begun();
-        assert_eq!(intake.take(&of_no_file()), Ok(Took::PassedOver));
-        assert_eq!(intake.take(&rest[0]), Ok(Took::PassedOver));
+        assert_eq!(intake.take(&of_no_file()), Ok(MessageClass::PassedOver));
+        assert_eq!(intake.take(&rest[0]), Ok(MessageClass::PassedOver));
         assert_eq!((intake.passed_over(), intake.messages()), (2, 1));
     }
 
@@ -241,8 +247,8 @@ mod tests {
     fn a_part_that_comes_again_adds_nothing_and_one_that_is_missing_is_seen() {
         let mut intake = begun();
         let file = file(1, 7, &["one ", "two", " three"]);
-        assert_eq!(intake.take(&file[0]), Ok(Took::Bytes(b"")));
-        let error = JoinError::Gap { at: 4, found: 7 };
+        assert_eq!(intake.take(&file[0]), Ok(MessageClass::Bytes(b"")));
+        let error = StreamJoinError::Gap { at: 4, found: 7 };
         assert_eq!(intake.take(&file[2]), Err(Broken::Damaged { origin: 1, error }));
         assert_eq!(intake.joiner().repeated(), 1);
     }

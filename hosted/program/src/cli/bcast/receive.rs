@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Arguments;
-use super::decided::{Over, moment, over};
+use super::BcastArguments;
+use super::decided::{OriginEnd, moment, over};
 use super::held::restart_cure;
-use super::intake::{Broken, Intake, Took};
+use super::intake::{Broken, Intake, MessageClass};
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::draft::Draft;
 use crate::cli::failure::Failure;
@@ -22,7 +22,7 @@ use weft::clock::Deadline;
 use weft::explain::Code;
 use weft::node::control::{ConflictStatus, DeliveredMessage, MESSAGES_MAX};
 
-pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &BcastArguments, node: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     if arguments.origin == Some(node) {
         let cause = format!("--origin {node} is the receiving node itself");
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
         return Err(Failure::of(Code::Usage, cause, cure));
     }
     let running = arguments.cluster.find()?;
-    let mut receiver = Receiver {
+    let mut receiver = FileReceiver {
         listener: Listener::begin(running.connect(node)?, timeout).map_err(Failure::new)?,
         sink: Sink::open(arguments.output.as_deref(), output)?,
         intake: Intake::default(),
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
         is_used_up: false,
     };
     let received = receiver.receive(&running, node);
-    let Receiver { listener, intake, .. } = receiver;
+    let FileReceiver { listener, intake, .. } = receiver;
     // Messages that this receive did not consume go to the next one, whatever ended this one.
     let ended = listener.end();
     received.map_err(|ended| ended.failure(&running, arguments, node, &intake))?;
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments, node: u16, output: Output) -> Result<()
 }
 
 /// Reports a file that was received whole.
-pub(super) fn report(arguments: &Arguments, node: u16, intake: &Intake, output: Output) {
+pub(super) fn report(arguments: &BcastArguments, node: u16, intake: &Intake, output: Output) {
     let object = result(arguments, node, intake);
     let text = match &arguments.output {
         Some(path) => format!(
@@ -69,7 +69,7 @@ pub(super) fn report(arguments: &Arguments, node: u16, intake: &Intake, output: 
     }
 }
 
-fn result(arguments: &Arguments, node: u16, intake: &Intake) -> Value {
+fn result(arguments: &BcastArguments, node: u16, intake: &Intake) -> Value {
     json!({
         "ok": true,
         "node": node,
@@ -84,7 +84,7 @@ fn result(arguments: &Arguments, node: u16, intake: &Intake) -> Value {
 }
 
 /// A receive in progress.
-struct Receiver {
+struct FileReceiver {
     listener: Listener,
     sink: Sink,
     intake: Intake,
@@ -99,13 +99,13 @@ struct Receiver {
 }
 
 /// Why nothing more is received.
-enum Ended {
+enum ReceiveEnd {
     /// No message arrived before the deadline.
     Silence,
     /// Two nodes show different messages for one number.
     Disputed(ConflictStatus),
     /// A terminal condition of this origin: no message of it can arrive.
-    Over(u16, Over),
+    Over(u16, OriginEnd),
     /// The file is cut short or damaged.
     Broken(Broken),
     /// The sender has given up.
@@ -116,15 +116,15 @@ enum Ended {
     Failed(Failure),
 }
 
-impl Receiver {
+impl FileReceiver {
     /// Receives until the file is complete or a terminal condition ends it.
-    fn receive(&mut self, running: &Running, node: u16) -> Result<(), Ended> {
+    fn receive(&mut self, running: &Running, node: u16) -> Result<(), ReceiveEnd> {
         let mut deadline = Deadline::after(self.timeout);
         let mut known = None;
         loop {
             let origin = self.intake.origin().or(self.origin);
             let heard = self.listener.listen(origin, MESSAGES_MAX, moment(deadline));
-            let heard = heard.map_err(|error| Ended::Failed(Failure::new(error)))?;
+            let heard = heard.map_err(|error| ReceiveEnd::Failed(Failure::new(error)))?;
             if !heard.messages.is_empty() {
                 if self.take_in(&heard.messages)?.is_break() {
                     return Ok(());
@@ -135,50 +135,50 @@ impl Receiver {
             let conflict = heard.conflicts.first().copied();
             let is_late = deadline.has_passed();
             if let Some(conflict) = conflict.filter(|_| origin.is_some() || is_late) {
-                return Err(Ended::Disputed(conflict));
+                return Err(ReceiveEnd::Disputed(conflict));
             }
             // A second look takes in what arrived before the nodes answered.
             let over = over(&Survey::take(running), node, origin, self.intake.last());
             match over.filter(|_| over == known || is_late) {
-                Some((_, Over::Disputed { by, conflict })) if by == node => {
-                    return Err(Ended::Disputed(conflict));
+                Some((_, OriginEnd::Disputed { by, conflict })) if by == node => {
+                    return Err(ReceiveEnd::Disputed(conflict));
                 }
-                Some((origin, over)) => return Err(Ended::Over(origin, over)),
-                None if is_late => return Err(Ended::Silence),
+                Some((origin, over)) => return Err(ReceiveEnd::Over(origin, over)),
+                None if is_late => return Err(ReceiveEnd::Silence),
                 None => known = over,
             }
         }
     }
 
     /// Takes in what arrived, up to the end of the file, which breaks the loop.
-    fn take_in(&mut self, messages: &[DeliveredMessage]) -> Result<ControlFlow<()>, Ended> {
+    fn take_in(&mut self, messages: &[DeliveredMessage]) -> Result<ControlFlow<()>, ReceiveEnd> {
         for message in messages {
             let took = match self.intake.take(message) {
                 Ok(took) => took,
                 Err(broken) => {
                     self.note_written();
-                    return Err(Ended::Broken(broken));
+                    return Err(ReceiveEnd::Broken(broken));
                 }
             };
-            if took != Took::Left {
+            if took != MessageClass::Left {
                 self.written.push((message.origin, message.seq));
             }
             match took {
-                Took::Bytes(bytes) => {
+                MessageClass::Bytes(bytes) => {
                     let done = self.sink.write(message, bytes);
                     done.map_err(|failure| self.unwritten(failure))?;
                 }
-                Took::Last => {
+                MessageClass::Last => {
                     let done = self.sink.finish();
                     done.map_err(|failure| self.unwritten(failure))?;
                     self.note_written();
                     return Ok(ControlFlow::Break(()));
                 }
-                Took::GivenUp => {
+                MessageClass::GivenUp => {
                     self.note_written();
-                    return Err(Ended::GivenUp);
+                    return Err(ReceiveEnd::GivenUp);
                 }
-                Took::Left | Took::PassedOver => {}
+                MessageClass::Left | MessageClass::PassedOver => {}
             }
         }
         let done = self.sink.show();
@@ -195,16 +195,16 @@ impl Receiver {
         self.is_used_up = self.intake.origin().is_some();
     }
 
-    fn unwritten(&self, failure: Failure) -> Ended {
-        Ended::Unwritten { failure, is_used_up: self.is_used_up }
+    fn unwritten(&self, failure: Failure) -> ReceiveEnd {
+        ReceiveEnd::Unwritten { failure, is_used_up: self.is_used_up }
     }
 }
 
-impl Ended {
+impl ReceiveEnd {
     fn failure(
         self,
         running: &Running,
-        arguments: &Arguments,
+        arguments: &BcastArguments,
         node: u16,
         intake: &Intake,
     ) -> Failure {
@@ -251,7 +251,7 @@ pub(super) fn broken_failure(broken: Broken) -> Failure {
     }
 }
 
-fn silence(running: &Running, arguments: &Arguments, node: u16, intake: &Intake) -> Failure {
+fn silence(running: &Running, arguments: &BcastArguments, node: u16, intake: &Intake) -> Failure {
     let mut cause = match intake.origin() {
         None => format!("no file began within {} s", arguments.timeout),
         Some(origin) => format!(
@@ -352,7 +352,7 @@ pub(super) enum Sink {
 
 /// A part of the file, for scripts.
 #[derive(Serialize)]
-struct Line<'a> {
+struct PartLine<'a> {
     origin: u16,
     seq: u64,
     #[serde(flatten)]
@@ -379,7 +379,7 @@ impl Sink {
             Self::Stdout(out) => out.write_all(bytes),
             Self::Lines(out) if !bytes.is_empty() => {
                 let DeliveredMessage { origin, seq, .. } = *message;
-                write_line(out, &Line { origin, seq, content: bytes.into() })
+                write_line(out, &PartLine { origin, seq, content: bytes.into() })
             }
             Self::Lines(_) | Self::Closed => Ok(()),
         };

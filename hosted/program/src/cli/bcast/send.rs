@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Arguments;
+use super::BcastArguments;
 use super::decided::{MOMENT, moment};
 use super::held::{Full, alone, disputed, hopeless, restart_cure, window_full};
-use super::source::Source;
+use super::source::InputSource;
 use crate::cli::cluster_choice::{Running, seconds};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -20,9 +20,9 @@ use weft::clock::{Deadline, now_ns};
 use weft::explain::Code;
 use weft::node::control::{BroadcastStopped, Refused};
 
-pub(super) fn run(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &BcastArguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
-    let mut source = Source::open(arguments.file.as_deref(), timeout)?;
+    let mut source = InputSource::open(arguments.file.as_deref(), timeout)?;
     let running = arguments.cluster.find()?;
     hopeless(&Survey::take(&running), from).map_or(Ok(()), Err)?;
     let message_len = running.cluster.neb.message_len;

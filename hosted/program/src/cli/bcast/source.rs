@@ -30,7 +30,7 @@ use weft::readiness::{Readiness, await_events};
 const LINGER: Duration = Duration::from_millis(20);
 
 /// An opened input.
-pub(super) struct Source {
+pub(super) struct InputSource {
     input: File,
     /// Its length in bytes, if known.
     len: u64,
@@ -43,7 +43,7 @@ pub(super) struct Batch {
     pub(super) is_last: bool,
 }
 
-impl Source {
+impl InputSource {
     /// A file, or standard input without one or for `-`. A FIFO is opened once another process
     /// opens it to write, within `timeout`. It is read as it comes, however much that is.
     pub(super) fn open(file: Option<&Path>, timeout: Duration) -> Result<Self, Failure> {
@@ -150,13 +150,13 @@ mod tests {
 
     const MESSAGE_LEN: usize = 1024;
 
-    fn piped() -> (Source, PipeWriter) {
+    fn piped() -> (InputSource, PipeWriter) {
         let (reader, writer) = pipe().expect("a pipe");
-        (Source { input: File::from(OwnedFd::from(reader)), len: 0 }, writer)
+        (InputSource { input: File::from(OwnedFd::from(reader)), len: 0 }, writer)
     }
 
     /// What the messages of a batch hold, and whether it is the last.
-    fn read(source: &mut Source, cutter: &mut Cutter, joiner: &mut Joiner) -> (Vec<u8>, bool) {
+    fn read(source: &mut InputSource, cutter: &mut Cutter, joiner: &mut Joiner) -> (Vec<u8>, bool) {
         let batch = source.read_batch(cutter, MESSAGE_LEN).unwrap_or_else(|_| panic!("it is open"));
         assert!(batch.messages.len() <= batch_max(MESSAGE_LEN));
         let mut bytes = Vec::new();

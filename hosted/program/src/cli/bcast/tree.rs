@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Arguments;
-use super::intake::{Intake, Took};
+use super::BcastArguments;
+use super::intake::{Intake, MessageClass};
 use super::receive::{Sink, broken_failure, passed_over, report};
-use super::source::Source;
+use super::source::InputSource;
 use crate::cli::cluster_choice::seconds;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -26,9 +26,9 @@ use weft::node::control::{
     DeliveredMessage, GroupReceived, GroupRefused, GroupRun, Payload, Refused,
 };
 
-pub(super) fn send(arguments: &Arguments, from: u16, output: Output) -> Result<(), Failure> {
+pub(super) fn send(arguments: &BcastArguments, from: u16, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
-    let mut source = Source::open(arguments.file.as_deref(), timeout)?;
+    let mut source = InputSource::open(arguments.file.as_deref(), timeout)?;
     let running = arguments.cluster.find()?;
     let message_len = running.cluster.group.block_len;
     let bar = output.progress(source.len(), "broadcasting");
@@ -80,7 +80,7 @@ pub(super) fn send(arguments: &Arguments, from: u16, output: Output) -> Result<(
 }
 
 /// The error of a file of which `sent` bytes went out.
-fn unsent(error: ClientError, arguments: &Arguments, sent: u64) -> Failure {
+fn unsent(error: ClientError, arguments: &BcastArguments, sent: u64) -> Failure {
     let ClientError::Refused { reason, .. } = &error else { return Failure::new(error) };
     let Refused::Group(GroupRefused::WindowFull { hindmost: Some(node) }) = reason else {
         return Failure::new(error);
@@ -95,7 +95,11 @@ fn unsent(error: ClientError, arguments: &Arguments, sent: u64) -> Failure {
     Failure::of(Code::WindowFull, cause, cure)
 }
 
-pub(super) fn receive(arguments: &Arguments, node: u16, output: Output) -> Result<(), Failure> {
+pub(super) fn receive(
+    arguments: &BcastArguments,
+    node: u16,
+    output: Output,
+) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     if arguments.origin == Some(node) {
         let cause = format!("--origin {node} is the receiving node itself");
@@ -105,9 +109,9 @@ pub(super) fn receive(arguments: &Arguments, node: u16, output: Output) -> Resul
     let running = arguments.cluster.find()?;
     let listener = GroupListener::new(running.connect(node)?, &arguments.group);
     let sink = Sink::open(arguments.output.as_deref(), output)?;
-    let mut receiver = Receiver { listener, sink, intake: Intake::default(), timeout };
+    let mut receiver = TreeReceiver { listener, sink, intake: Intake::default(), timeout };
     let received = receiver.receive(arguments);
-    let Receiver { listener, intake, .. } = receiver;
+    let TreeReceiver { listener, intake, .. } = receiver;
     // What was processed goes to no other receive, whatever ended this one.
     let ended = listener.end(timeout);
     received?;
@@ -117,16 +121,16 @@ pub(super) fn receive(arguments: &Arguments, node: u16, output: Output) -> Resul
 }
 
 /// A receive in progress.
-struct Receiver {
+struct TreeReceiver {
     listener: GroupListener,
     sink: Sink,
     intake: Intake,
     timeout: Duration,
 }
 
-impl Receiver {
+impl TreeReceiver {
     /// Receives until the file is complete, or no more of it comes.
-    fn receive(&mut self, arguments: &Arguments) -> Result<(), Failure> {
+    fn receive(&mut self, arguments: &BcastArguments) -> Result<(), Failure> {
         loop {
             let root = self.intake.origin().or(arguments.origin);
             let heard = self.listener.listen(root, self.timeout).map_err(Failure::new)?;
@@ -154,8 +158,9 @@ impl Receiver {
                 }
             };
             let took = self.intake.take(&message).map_err(broken_failure)?;
-            let (is_last, is_given_up) = (took == Took::Last, took == Took::GivenUp);
-            if let Took::Bytes(bytes) = took {
+            let (is_last, is_given_up) =
+                (took == MessageClass::Last, took == MessageClass::GivenUp);
+            if let MessageClass::Bytes(bytes) = took {
                 self.sink.write(&message, bytes)?;
                 self.sink.show()?;
             }
@@ -195,7 +200,7 @@ impl Receiver {
     }
 
     /// The error for a file that did not go on in time.
-    fn silence(&self, arguments: &Arguments) -> Failure {
+    fn silence(&self, arguments: &BcastArguments) -> Failure {
         let waited = arguments.timeout;
         let mut cause = match self.intake.origin() {
             None => format!("no file began within {waited} s"),

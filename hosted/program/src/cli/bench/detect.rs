@@ -6,11 +6,11 @@ use super::between;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::cluster::Profile;
-use weft_bench::detect::{self, Fault, Plan};
+use weft_bench::detect::{self, DetectFault, DetectPlan};
 
 /// Ten million heartbeats for the goals: --heartbeats 10000000.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DetectBenchArguments {
     /// Faults of each kind in virtual time.
     #[arg(long, default_value_t = 200, value_name = "COUNT", value_parser = between(1, 100_000))]
     runs: u32,
@@ -25,19 +25,20 @@ pub(super) struct Arguments {
 
     /// Only faults of this kind; may be repeated.
     #[arg(long, value_name = "FAULT")]
-    fault: Vec<Fault>,
+    fault: Vec<DetectFault>,
 
     /// Only this profile; may be repeated.
     #[arg(long, value_name = "PROFILE")]
     profile: Vec<Profile>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Arguments { runs, heartbeats, rounds, fault, profile } = arguments;
-    let all = || Fault::ALL.map(|(fault, _)| fault).to_vec();
+pub(super) fn run(arguments: &DetectBenchArguments, output: Output) -> Result<(), Failure> {
+    let DetectBenchArguments { runs, heartbeats, rounds, fault, profile } = arguments;
+    let all = || DetectFault::ALL.map(|(fault, _)| fault).to_vec();
     let faults = if fault.is_empty() { all() } else { fault.clone() };
     let profiles = if profile.is_empty() { Profile::ALL.to_vec() } else { profile.clone() };
-    let plan = Plan { runs: *runs, heartbeats: *heartbeats, rounds: *rounds, faults, profiles };
+    let plan =
+        DetectPlan { runs: *runs, heartbeats: *heartbeats, rounds: *rounds, faults, profiles };
     let bar = output.progress(detect::parts(&plan), "measuring");
     let report = detect::run(&plan, || bar.inc(1));
     bar.finish_and_clear();

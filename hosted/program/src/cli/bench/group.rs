@@ -9,7 +9,7 @@ use weft_bench::group::{self, BYTES, GroupPlan, MEMBERS};
 
 /// Arguments of `weft bench group`.
 #[derive(Debug, Args)]
-pub(super) struct GroupArguments {
+pub(super) struct GroupBenchArguments {
     /// Only among so many members, 2 to 16; several with commas.
     #[arg(long, value_name = "COUNT", value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(2..=16))]
@@ -34,8 +34,8 @@ pub(super) struct GroupArguments {
     model: bool,
 }
 
-pub(super) fn run(arguments: &GroupArguments, output: Output) -> Result<(), Failure> {
-    let GroupArguments { members, bytes, rounds, processes, model } = arguments;
+pub(super) fn run(arguments: &GroupBenchArguments, output: Output) -> Result<(), Failure> {
+    let GroupBenchArguments { members, bytes, rounds, processes, model } = arguments;
     if *model {
         return run_model(members.iter().copied().max(), *rounds, *processes, output);
     }

@@ -5,11 +5,11 @@ use clap::Args;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::explain::Code;
-use weft_bench::neb::{self, BYTES, MEMBERS, Plan};
+use weft_bench::neb::{self, BYTES, MEMBERS, NebPlan};
 
 /// Arguments of `weft bench neb`.
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct NebBenchArguments {
     /// Only among so many members, 2 to 16; may be repeated.
     #[arg(long, value_name = "COUNT")]
     members: Vec<u16>,
@@ -23,8 +23,8 @@ pub(super) struct Arguments {
     messages: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let Arguments { members, bytes, messages } = arguments;
+pub(super) fn run(arguments: &NebBenchArguments, output: Output) -> Result<(), Failure> {
+    let NebBenchArguments { members, bytes, messages } = arguments;
     if let Some(members) = members.iter().find(|members| !(2..=16).contains(*members)) {
         let cause = format!("--members is {members}");
         return Err(Failure::of(Code::Usage, cause, "give 2 to 16"));
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let members = or_all(members);
     let bytes = if bytes.is_empty() { BYTES.to_vec() } else { bytes.clone() };
     let bar = output.progress((members.len() * bytes.len()) as u64, "measuring");
-    let report = neb::run(&Plan { members, bytes, messages: *messages }, || bar.inc(1));
+    let report = neb::run(&NebPlan { members, bytes, messages: *messages }, || bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());

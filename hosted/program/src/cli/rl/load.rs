@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Arguments of `weft rl load`.
 #[derive(Debug, Args)]
-pub(super) struct Load {
+pub(super) struct RlLoadArguments {
     /// The script.
     file: PathBuf,
 
@@ -29,7 +29,7 @@ pub(super) struct Load {
     cluster: ClusterChoice,
 }
 
-pub(super) fn run(arguments: &Load, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &RlLoadArguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
     let file = &arguments.file;
     let translation = translate_file(file, Some(&surroundings(&running.cluster)))?;

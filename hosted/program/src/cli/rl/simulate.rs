@@ -24,7 +24,7 @@ use weft_sim::dirnet::{Happening, ScriptEvent, ScriptLab};
 
 /// Arguments of `weft rl run`.
 #[derive(Debug, Args)]
-pub(super) struct Run {
+pub(super) struct RlRunArguments {
     #[command(flatten)]
     check: Check,
 
@@ -37,7 +37,7 @@ pub(super) struct Run {
     seed: u64,
 }
 
-pub(super) fn run(run: &Run, output: Output) -> Result<(), Failure> {
+pub(super) fn run(run: &RlRunArguments, output: Output) -> Result<(), Failure> {
     let translation = translate(&run.check)?;
     refuse(&translation, &run.check, output)?;
     let image = translation.image.as_deref().unwrap_or_default();

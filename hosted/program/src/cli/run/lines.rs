@@ -33,7 +33,7 @@ enum To {
 
 /// One stream of one member.
 #[derive(Debug)]
-struct Stream {
+struct OutputStream {
     rank: usize,
     to: To,
     pipe: Option<PipeReader>,
@@ -43,8 +43,8 @@ struct Stream {
 
 /// The streams of all members.
 #[derive(Debug)]
-pub(super) struct Lines {
-    streams: Vec<Stream>,
+pub(super) struct OutputLines {
+    streams: Vec<OutputStream>,
 }
 
 /// The thread that writes them; dropped once the programs have ended.
@@ -54,7 +54,7 @@ pub(super) struct Writing {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Lines {
+impl OutputLines {
     /// Pipes for so many members; the ends to write to are standard output and standard error of
     /// each.
     pub(super) fn new(nodes: usize) -> Result<(Self, Vec<[OwnedFd; 2]>), Failure> {
@@ -65,7 +65,7 @@ impl Lines {
                     let cause = format!("no pipe for the output of a program: {error}");
                     Failure::of(Code::Limit, cause, "raise `ulimit -n`, or use `--output DIR`")
                 })?;
-                streams.push(Stream { rank, to, pipe: Some(reader), line: Vec::new() });
+                streams.push(OutputStream { rank, to, pipe: Some(reader), line: Vec::new() });
                 Ok::<_, Failure>(OwnedFd::from(writer))
             };
             outputs.push([pipe(To::Out)?, pipe(To::Err)?]);
@@ -79,14 +79,14 @@ impl Lines {
         let is_over = ended.clone();
         let thread = start_thread("weft-output", move || {
             while self.pass() || !is_over.load(Ordering::Relaxed) {}
-            self.streams.iter_mut().for_each(Stream::end);
+            self.streams.iter_mut().for_each(OutputStream::end);
         });
         Ok(Writing { ended, thread: Some(thread.map_err(Failure::new)?) })
     }
 
     /// Waits for output and writes it; whether any stream is open and has spoken.
     fn pass(&mut self) -> bool {
-        let open: Vec<&mut Stream> =
+        let open: Vec<&mut OutputStream> =
             self.streams.iter_mut().filter(|it| it.pipe.is_some()).collect();
         let mut fds: Vec<_> = open
             .iter()
@@ -104,7 +104,7 @@ impl Lines {
     }
 }
 
-impl Stream {
+impl OutputStream {
     /// Reads what there is, and writes whole lines.
     fn read(&mut self) {
         let mut bytes = [0; 16 << 10];

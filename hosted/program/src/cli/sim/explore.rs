@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use weft::clock;
 use weft::explain::Code;
-use weft_sim::{Bounds, Found, Subject, Unexplored};
+use weft_sim::{Bounds, Exploration, Subject, Unexplored};
 
 pub(super) fn run(subject: &Subject, bounds: &Bounds, output: Output) -> Result<(), Failure> {
     let began = clock::now_ns();
@@ -64,7 +64,7 @@ fn summary(name: &str, count: usize, states: u64, is_kept: bool) -> String {
     }
 }
 
-fn render(explored: &[(String, Found)]) -> String {
+fn render(explored: &[(String, Exploration)]) -> String {
     let mut text = String::new();
     for (name, found) in explored {
         let end = if found.finished { "all" } else { "not all" };
@@ -84,7 +84,7 @@ fn render_unexplored(unexplored: &[Unexplored]) -> String {
         .collect()
 }
 
-fn judge(name: &str, found: &Found, bounds: &Bounds) -> Result<(), Failure> {
+fn judge(name: &str, found: &Exploration, bounds: &Bounds) -> Result<(), Failure> {
     if let Some((violation, _)) = &found.violation {
         let cause = format!("{name}: a promise is broken: {violation}");
         return Err(Failure::of(

@@ -7,7 +7,7 @@ use crate::cli::output::Output;
 use weft::explain::Code;
 use weft_sim::Subject;
 use weft_sim::dirnet::NAME;
-use weft_sim::dirnet::graphs::{FALSE_REMOVALS_BEFORE, Row, count, table};
+use weft_sim::dirnet::graphs::{FALSE_REMOVALS_BEFORE, GraphRow, count, table};
 
 const HEADER: &str = "\
 Each connected graph of 3 to 6 nodes with one to three links cut for good (min_alive = 1):
@@ -34,15 +34,15 @@ pub(super) fn run(subject: &Subject, output: Output) -> Result<(), Failure> {
     bar.finish_and_clear();
     let mut text = String::from(HEADER);
     for (row, before) in rows.iter().zip(FALSE_REMOVALS_BEFORE) {
-        let Row { nodes, runs, removing, removing_falsely, terms, .. } = row;
-        let Row { undecided, decided_ms_max, failure, .. } = row;
+        let GraphRow { nodes, runs, removing, removing_falsely, terms, .. } = row;
+        let GraphRow { undecided, decided_ms_max, failure, .. } = row;
         let name = failure.name();
         text += &format!(
             "{nodes:>5}  {name:<7}  {runs:>4}  {removing:>8}  {removing_falsely:>5}  \
              {before:>6}  {terms:>5}  {decided_ms_max:>7}  {undecided:>4}\n"
         );
     }
-    let object = |(row, before): (&Row, u32)| {
+    let object = |(row, before): (&GraphRow, u32)| {
         json!({
             "nodes": row.nodes,
             "failure": row.failure.name(),

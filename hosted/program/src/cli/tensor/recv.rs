@@ -32,7 +32,7 @@ const NAMED_MAX: usize = 10;
 
 /// Arguments of `weft recv`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TensorRecvArguments {
     /// The node that receives.
     #[arg(long, value_name = "RANK")]
     node: u16,
@@ -67,8 +67,8 @@ pub(crate) struct Arguments {
 }
 
 /// A receive in progress.
-struct Receiver<'a> {
-    arguments: &'a Arguments,
+struct TensorReceiver<'a> {
+    arguments: &'a TensorRecvArguments,
     running: &'a Running,
     client: Client,
     timeout: Duration,
@@ -76,14 +76,14 @@ struct Receiver<'a> {
     held: VecDeque<(u64, u64)>,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TensorRecvArguments, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let kind = Kind::of(&arguments.output).map_err(|error| of_file(&arguments.output, &error))?;
     let running = arguments.cluster.find()?;
     let client = running.connect(arguments.node)?;
     let mut draft = Draft::begin_interruptible(&arguments.output)?;
     let held = VecDeque::new();
-    let mut receiver = Receiver { arguments, running: &running, client, timeout, held };
+    let mut receiver = TensorReceiver { arguments, running: &running, client, timeout, held };
     let received = match &arguments.edge {
         Some(edge) => receiver.one(kind, edge, &mut draft)?,
         None => Some(receiver.all(kind, &mut draft)?),
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-impl Receiver<'_> {
+impl TensorReceiver<'_> {
     /// One tensor into the draft: how many, and their bytes. None if it is dead.
     fn one(
         &mut self,
@@ -220,7 +220,7 @@ impl Receiver<'_> {
         if !is_unsent {
             return Failure::new(error);
         }
-        let Arguments { node, from, step, timeout, all, .. } = self.arguments;
+        let TensorRecvArguments { node, from, step, timeout, all, .. } = self.arguments;
         let kept = self.running.connect_now(*from).and_then(|mut client| client.tensors());
         let kept = kept.map(|list| list.kept).unwrap_or_default();
         let is_this = |it: &KeptTensor| it.key.edge == edge && it.key.step == *step;

@@ -19,7 +19,7 @@ use weft::tensor::{SealedTensor, TensorName, TensorView};
 
 /// Arguments of `weft send`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TensorSendArguments {
     /// A .npy or .safetensors file.
     #[arg(required_unless_present = "dead", conflicts_with = "dead")]
     file: Option<PathBuf>,
@@ -66,7 +66,7 @@ const ALONE_MAX: usize = 32;
 
 /// What is sent, in its order.
 #[derive(Clone, Copy)]
-enum Content {
+enum SendItem {
     /// The manifest of the file.
     Manifest,
     /// The tensor of this number in the file.
@@ -74,7 +74,7 @@ enum Content {
     Dead,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TensorSendArguments, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let mut file = match &arguments.file {
         Some(path) => Some(TensorFile::open(path).map_err(|error| of_file(path, &error))?),
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 fn report(
     client: &Client,
-    arguments: &Arguments,
+    arguments: &TensorSendArguments,
     (sent, bytes): (&[serde_json::Value], u64),
     output: Output,
 ) {
@@ -127,12 +127,12 @@ fn report(
 
 /// What the arguments and the file say to send, each with its name.
 fn items(
-    arguments: &Arguments,
+    arguments: &TensorSendArguments,
     file: Option<&TensorFile>,
-) -> Result<Vec<(String, Content)>, Failure> {
+) -> Result<Vec<(String, SendItem)>, Failure> {
     let edge = arguments.edge.clone();
     let (Some(path), Some(file)) = (&arguments.file, file) else {
-        return Ok(vec![(edge.unwrap_or_default(), Content::Dead)]);
+        return Ok(vec![(edge.unwrap_or_default(), SendItem::Dead)]);
     };
     let usage = |cause: String, cure: &str| Err(Failure::of(Code::Usage, cause, cure));
     match (Kind::of(path).map_err(|error| of_file(path, &error))?, &arguments.tensor) {
@@ -142,11 +142,11 @@ fn items(
         ),
         (Kind::Npy, None) => {
             let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(vec![(edge.unwrap_or_else(stem), Content::Entry(0))])
+            Ok(vec![(edge.unwrap_or_else(stem), SendItem::Entry(0))])
         }
         (Kind::Safetensors, Some(name)) => {
             match file.entries.iter().position(|entry| entry.name == *name) {
-                Some(at) => Ok(vec![(edge.unwrap_or_else(|| name.clone()), Content::Entry(at))]),
+                Some(at) => Ok(vec![(edge.unwrap_or_else(|| name.clone()), SendItem::Entry(at))]),
                 None => {
                     let names = file.entries.iter().map(|entry| entry.name.as_str());
                     let names: Vec<_> = names.take(10).collect();
@@ -165,13 +165,17 @@ fn items(
         ),
         (Kind::Safetensors, None) => {
             let entries = file.entries.iter().enumerate();
-            let entries = entries.map(|(at, entry)| (entry.name.clone(), Content::Entry(at)));
-            Ok([(MANIFEST.to_owned(), Content::Manifest)].into_iter().chain(entries).collect())
+            let entries = entries.map(|(at, entry)| (entry.name.clone(), SendItem::Entry(at)));
+            Ok([(MANIFEST.to_owned(), SendItem::Manifest)].into_iter().chain(entries).collect())
         }
     }
 }
 
-fn check_name(arguments: &Arguments, edge: &str, content: Content) -> Result<(), Failure> {
+fn check_name(
+    arguments: &TensorSendArguments,
+    edge: &str,
+    content: SendItem,
+) -> Result<(), Failure> {
     if edge.contains(';') {
         let cause = format!("the name {edge:?} has a `;`, which separates the parts of a key");
         return Err(Failure::of(Code::Key, cause, "give the tensor another name with `--edge`"));
@@ -182,7 +186,7 @@ fn check_name(arguments: &Arguments, edge: &str, content: Content) -> Result<(),
         let cure = "name it with 1 to 480 bytes of text without `;`";
         return Err(Failure::of(Code::Key, cause, cure));
     }
-    if edge == MANIFEST && !matches!(content, Content::Manifest) {
+    if edge == MANIFEST && !matches!(content, SendItem::Manifest) {
         let cause = format!("{MANIFEST:?} is the name of the manifest of a file");
         let cure = "give the tensor another name; `--tensor` and `--edge` do so for one of a file";
         return Err(Failure::of(Code::Key, cause, cure));
@@ -193,14 +197,14 @@ fn check_name(arguments: &Arguments, edge: &str, content: Content) -> Result<(),
 /// Whether no tensor is longer than the nodes take: before memory is taken for the first.
 fn check_lengths(
     file: &TensorFile,
-    items: &[(String, Content)],
+    items: &[(String, SendItem)],
     longest: u64,
 ) -> Result<(), Failure> {
     for (edge, content) in items {
         let bytes = match *content {
-            Content::Entry(at) => file.entries[at].shape.bytes(),
-            Content::Manifest => manifest::len(&file.header, file.entries.len()),
-            Content::Dead => 0,
+            SendItem::Entry(at) => file.entries[at].shape.bytes(),
+            SendItem::Manifest => manifest::len(&file.header, file.entries.len()),
+            SendItem::Dead => 0,
         };
         // Where there is no rendezvous, the node says so.
         if longest > 0 && bytes > longest {
@@ -215,18 +219,18 @@ fn check_lengths(
 }
 
 fn load(
-    arguments: &Arguments,
+    arguments: &TensorSendArguments,
     file: Option<&mut TensorFile>,
-    content: &Content,
+    content: &SendItem,
 ) -> Result<Option<SealedTensor>, Failure> {
     let (Some(path), Some(file)) = (&arguments.file, file) else { return Ok(None) };
     let loaded = match *content {
-        Content::Dead => return Ok(None),
-        Content::Entry(at) => {
+        SendItem::Dead => return Ok(None),
+        SendItem::Entry(at) => {
             let entry = file.entries[at].clone();
             file.load(&entry)
         }
-        Content::Manifest => {
+        SendItem::Manifest => {
             const { assert!(Dtype::U8.size() == 1) };
             file.manifest().and_then(|manifest| {
                 let dims = [manifest.len() as u64];
@@ -242,20 +246,20 @@ fn load(
 
 /// Whether what follows is sent only once the receiver has this: the manifest of a long file, which
 /// would take the places of all other senders.
-const fn needs_receiver(content: Content, values: usize) -> bool {
-    matches!(content, Content::Manifest) && values > ALONE_MAX
+const fn needs_receiver(content: SendItem, values: usize) -> bool {
+    matches!(content, SendItem::Manifest) && values > ALONE_MAX
 }
 
 /// The error of a tensor that the node does not keep, or no longer, or that is not received.
-fn refused(error: ClientError, arguments: &Arguments, content: Content) -> Failure {
+fn refused(error: ClientError, arguments: &TensorSendArguments, content: SendItem) -> Failure {
     let ClientError::Refused { reason: Refused::Tensor(why), .. } = &error else {
         return Failure::new(error);
     };
     // With `--wait` each value waits so, whatever the length of its file.
-    if let (Content::Manifest, TensorRefused::NotReceived { .. }, false) =
+    if let (SendItem::Manifest, TensorRefused::NotReceived { .. }, false) =
         (content, why, arguments.wait)
     {
-        let Arguments { to, step, timeout, .. } = arguments;
+        let TensorSendArguments { to, step, timeout, .. } = arguments;
         let cause = format!(
             "node {to} has not received the manifest of the file within {timeout} s, and none of \
              its tensors is sent: those of a long file are sent while they are received"
@@ -276,7 +280,7 @@ fn refused(error: ClientError, arguments: &Arguments, content: Content) -> Failu
 }
 
 /// The error of a file of which some values were sent.
-fn unsent(failure: Failure, arguments: &Arguments, sent: usize, all: usize) -> Failure {
+fn unsent(failure: Failure, arguments: &TensorSendArguments, sent: usize, all: usize) -> Failure {
     if sent == 0 {
         return failure;
     }

@@ -11,33 +11,33 @@ use weft::node::control::{KeptTensor, TensorList};
 
 /// Arguments of `weft tensors`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TensorsArguments {
     #[command(subcommand)]
-    what: What,
+    what: TensorsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum TensorsCommand {
     /// Show the tensors that each node keeps, and what they wait for.
-    Ls(Ls),
+    Ls(TensorsLsArguments),
     /// Drop the tensors of a step, and end its receives as aborted. Nothing is sent or received in
     /// that step any more.
-    Abort(End),
+    Abort(StepEndArguments),
     /// Drop the tensors of a step, and end its receives as cleaned up. Nothing is sent or received
     /// in that step any more.
-    Cleanup(End),
+    Cleanup(StepEndArguments),
 }
 
 /// Arguments of `weft tensors ls`.
 #[derive(Debug, Args)]
-struct Ls {
+struct TensorsLsArguments {
     #[command(flatten)]
     cluster: ClusterChoice,
 }
 
 /// Arguments of the ends of steps.
 #[derive(Debug, Args)]
-struct End {
+struct StepEndArguments {
     /// The step.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     step: i64,
@@ -54,15 +54,15 @@ struct End {
     cluster: ClusterChoice,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TensorsArguments, output: Output) -> Result<(), Failure> {
     match &arguments.what {
-        What::Ls(arguments) => list(arguments, output),
-        What::Abort(arguments) => end(arguments, true, output),
-        What::Cleanup(arguments) => end(arguments, false, output),
+        TensorsCommand::Ls(arguments) => list(arguments, output),
+        TensorsCommand::Abort(arguments) => end(arguments, true, output),
+        TensorsCommand::Cleanup(arguments) => end(arguments, false, output),
     }
 }
 
-fn list(arguments: &Ls, output: Output) -> Result<(), Failure> {
+fn list(arguments: &TensorsLsArguments, output: Output) -> Result<(), Failure> {
     let running = arguments.cluster.find()?;
     let (mut nodes, mut text) = (Vec::new(), String::new());
     for rank in running.ranks() {
@@ -108,7 +108,7 @@ fn line(kept: &KeptTensor) -> String {
     format!("  {number:>4}  {from} to {to}  step {step}  {edge:?}  {shape}  {bytes}  {words}\n")
 }
 
-fn end(arguments: &End, is_aborted: bool, output: Output) -> Result<(), Failure> {
+fn end(arguments: &StepEndArguments, is_aborted: bool, output: Output) -> Result<(), Failure> {
     let timeout = seconds("--timeout", arguments.timeout)?;
     let running = arguments.cluster.find()?;
     let nodes = arguments.node.map_or_else(|| all(&running), |node| vec![node]);

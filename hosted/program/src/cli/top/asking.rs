@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::cli::cluster_choice::Running;
 use crate::cli::failure::Failure;
-use crate::cli::survey::{Answer, ask};
+use crate::cli::survey::{NodeAnswer, ask};
 use weft::client::{self, Client, ClientError};
 use weft::clock::now_ns;
 use weft::cluster::Cluster;
@@ -25,7 +25,7 @@ use weft::runtime_dir::FindError;
 
 /// What a thread has found.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(super) enum PollReply {
     /// The cluster runs, with this file.
     Runs(Box<Cluster>),
     /// It does not, or cannot be found, for this reason.
@@ -34,7 +34,7 @@ pub(super) enum Reply {
     Answer {
         /// When it came.
         at_ns: u64,
-        answer: Answer,
+        answer: NodeAnswer,
         resident: Resident,
     },
     /// What a node has noted since its last reply, or keeps of what others have.
@@ -51,7 +51,7 @@ pub(super) struct Resident {
 /// The threads that ask.
 pub(super) struct Asking {
     rounds: Vec<SyncSender<()>>,
-    replies: Receiver<Reply>,
+    replies: Receiver<PollReply>,
 }
 
 impl Asking {
@@ -85,34 +85,34 @@ impl Asking {
     }
 
     /// The next reply, if there is one.
-    pub(super) fn poll_reply(&self) -> Option<Reply> {
+    pub(super) fn poll_reply(&self) -> Option<PollReply> {
         self.replies.try_recv().ok()
     }
 }
 
 /// What a thread does in a round; it returns whether anyone still reads its replies.
-type Act = Box<dyn FnMut(&SyncSender<Reply>) -> bool + Send>;
+type Act = Box<dyn FnMut(&SyncSender<PollReply>) -> bool + Send>;
 
 fn ask_node(
     running: &Running,
     rank: u16,
     after_ns: &mut Option<u64>,
-    replies: &SyncSender<Reply>,
+    replies: &SyncSender<PollReply>,
 ) -> bool {
     let (answer, client) = ask(running, rank);
     let resident = match &answer {
-        Answer::Answered(node) => Resident {
+        NodeAnswer::Answered(node) => Resident {
             supervisor: resident_kib(node.supervisor_pid),
             component: node.component_pid.and_then(resident_kib),
         },
-        Answer::Silent { .. } => Resident::default(),
+        NodeAnswer::Silent { .. } => Resident::default(),
     };
     // First, so that a node that hangs now withholds its notes alone.
-    if replies.send(Reply::Answer { at_ns: now_ns(), answer, resident }).is_err() {
+    if replies.send(PollReply::Answer { at_ns: now_ns(), answer, resident }).is_err() {
         return false;
     }
     match client.and_then(|mut client| notes(&mut client, after_ns).ok()) {
-        Some(notes) if !notes.is_empty() => replies.send(Reply::Notes(notes)).is_ok(),
+        Some(notes) if !notes.is_empty() => replies.send(PollReply::Notes(notes)).is_ok(),
         Some(_) | None => true,
     }
 }
@@ -130,16 +130,16 @@ fn notes(client: &mut Client, after_ns: &mut Option<u64>) -> Result<Vec<Copied>,
     Ok(notes)
 }
 
-fn find(running: &Running) -> Reply {
+fn find(running: &Running) -> PollReply {
     match client::find(&running.cluster.name, Duration::ZERO) {
-        Ok((_, cluster)) => Reply::Runs(Box::new(cluster)),
+        Ok((_, cluster)) => PollReply::Runs(Box::new(cluster)),
         Err(ClientError::Find(FindError::NotRunning { .. })) => {
-            Reply::Ended("the cluster has ended".to_owned())
+            PollReply::Ended("the cluster has ended".to_owned())
         }
         Err(ClientError::Find(FindError::Dead { .. })) => {
-            Reply::Ended("the cluster is dead: all of its processes have ended".to_owned())
+            PollReply::Ended("the cluster is dead: all of its processes have ended".to_owned())
         }
-        Err(error) => Reply::Ended(error.to_string()),
+        Err(error) => PollReply::Ended(error.to_string()),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use super::rates::Rates;
-use super::screen::{Screen, Watched};
+use super::screen::{NodeHistory, Screen};
 use crate::cli::status::{peers, pid, role, term};
-use crate::cli::survey::{Answer, Survey};
+use crate::cli::survey::{NodeAnswer, Survey};
 use weft::node::control::{GroupPart, NodeState, NodeStatus};
 
 /// How a line stands out. Its text says the same, so that colour alone means nothing.
@@ -189,20 +189,20 @@ pub(super) struct NodeRow<'a> {
 }
 
 impl<'a> NodeRow<'a> {
-    fn new(entry: &'a Answer, watched: &Watched, survey: &Survey, now_ns: u64) -> Self {
+    fn new(entry: &'a NodeAnswer, watched: &NodeHistory, survey: &Survey, now_ns: u64) -> Self {
         let (rank, status) = match entry {
-            Answer::Answered(node) => (node.rank, Some(&**node)),
-            Answer::Silent { rank, .. } => (*rank, None),
+            NodeAnswer::Answered(node) => (node.rank, Some(&**node)),
+            NodeAnswer::Silent { rank, .. } => (*rank, None),
         };
         let suspected_by = suspected_by(survey, rank);
         let is_suspected = !suspected_by.is_empty();
         let (state, level) = match (entry, watched.late_s(now_ns)) {
-            (Answer::Silent { state, .. }, _) if *state == NOT_ASKED => {
+            (NodeAnswer::Silent { state, .. }, _) if *state == NOT_ASKED => {
                 ((*state).to_owned(), Level::Faint)
             }
-            (Answer::Silent { state, .. }, _) => ((*state).to_owned(), Level::Bad),
-            (Answer::Answered(_), Some(s)) => (format!("silent {s} s"), Level::Bad),
-            (Answer::Answered(node), None) => state(node, is_suspected),
+            (NodeAnswer::Silent { state, .. }, _) => ((*state).to_owned(), Level::Bad),
+            (NodeAnswer::Answered(_), Some(s)) => (format!("silent {s} s"), Level::Bad),
+            (NodeAnswer::Answered(node), None) => state(node, is_suspected),
         };
         let is_manager = status.is_some_and(is_manager);
         let rates = watched.history.now();

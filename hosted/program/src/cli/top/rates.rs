@@ -27,7 +27,7 @@ pub(super) struct Rates {
 
 /// What a component has counted, and when it began to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Count {
+struct ComponentCount {
     incarnation: u32,
     since_unix_ms: u64,
     counted: Rates,
@@ -37,13 +37,13 @@ struct Count {
 #[derive(Debug, Default)]
 pub(super) struct History {
     samples: VecDeque<(u64, Option<Rates>)>,
-    last: Option<(u64, Count)>,
+    last: Option<(u64, ComponentCount)>,
 }
 
 impl History {
     /// Takes an answer of that time; none if the node did not answer.
     pub(super) fn handle_answer(&mut self, at_ns: u64, node: Option<&NodeStatus>) {
-        let now = node.and_then(Count::of);
+        let now = node.and_then(ComponentCount::of);
         let rates = now.zip(self.last).and_then(|(now, (then_ns, then))| {
             now.since(&then, at_ns.checked_sub(then_ns).filter(|period_ns| *period_ns > 0)?)
         });
@@ -91,7 +91,7 @@ impl History {
     }
 }
 
-impl Count {
+impl ComponentCount {
     /// What the component of this node has counted, if it could be asked.
     fn of(node: &NodeStatus) -> Option<Self> {
         let counters = node.counters?;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::widgets::TableState;
 
-use super::asking::{Reply, Resident};
+use super::asking::{PollReply, Resident};
 use super::columns::{Column, NOT_ASKED, rows};
 use super::rates::History;
-use crate::cli::survey::{Answer, Survey};
+use crate::cli::survey::{NodeAnswer, Survey};
 use weft::cluster::Cluster;
 use weft::node::chronicle::{Entry, What};
 use weft::node::evidence::Copied;
@@ -49,14 +49,14 @@ pub(super) enum Wish {
 
 /// A node over time.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct NodeHistory {
     pub(super) history: History,
     pub(super) resident: Resident,
     /// When the round began whose answer is due.
     awaited_since_ns: Option<u64>,
 }
 
-impl Watched {
+impl NodeHistory {
     /// For how many seconds its answer is due, if that is too long.
     pub(super) fn late_s(&self, now_ns: u64) -> Option<u64> {
         let late_ns = now_ns.saturating_sub(self.awaited_since_ns?);
@@ -69,7 +69,7 @@ impl Watched {
 pub(super) struct Screen {
     pub(super) survey: Survey,
     /// By rank.
-    pub(super) watched: Vec<Watched>,
+    pub(super) watched: Vec<NodeHistory>,
     /// By time and observer, which name a note.
     notes: BTreeMap<(u64, u16), Entry>,
     /// Why there is no cluster any more.
@@ -111,9 +111,9 @@ impl Screen {
 
     /// Takes a reply; returns whether the cluster has become another one, whose nodes must be asked
     /// instead.
-    pub(super) fn handle_reply(&mut self, reply: Reply) -> bool {
+    pub(super) fn handle_reply(&mut self, reply: PollReply) -> bool {
         match reply {
-            Reply::Runs(cluster) => {
+            PollReply::Runs(cluster) => {
                 let is_another = self.ended.take().is_some() || *cluster != self.survey.cluster;
                 if is_another {
                     let (every, sort) = (self.every, self.sort);
@@ -121,19 +121,19 @@ impl Screen {
                 }
                 return is_another;
             }
-            Reply::Ended(why) => self.ended = Some(why),
-            Reply::Answer { at_ns, answer, resident } => {
+            PollReply::Ended(why) => self.ended = Some(why),
+            PollReply::Answer { at_ns, answer, resident } => {
                 self.handle_answer(at_ns, answer, resident);
             }
-            Reply::Notes(copies) => self.handle_notes(copies),
+            PollReply::Notes(copies) => self.handle_notes(copies),
         }
         false
     }
 
-    fn handle_answer(&mut self, at_ns: u64, answer: Answer, resident: Resident) {
+    fn handle_answer(&mut self, at_ns: u64, answer: NodeAnswer, resident: Resident) {
         let (rank, node) = match &answer {
-            Answer::Answered(node) => (node.rank, Some(&**node)),
-            Answer::Silent { rank, .. } => (*rank, None),
+            NodeAnswer::Answered(node) => (node.rank, Some(&**node)),
+            NodeAnswer::Silent { rank, .. } => (*rank, None),
         };
         let Some(watched) = self.watched.get_mut(usize::from(rank)) else { return };
         watched.history.handle_answer(at_ns, node);
@@ -244,11 +244,15 @@ const fn moved(at: usize, code: KeyCode) -> usize {
 }
 
 /// A survey of a cluster that was not asked yet, and its nodes.
-fn unasked(cluster: Cluster) -> (Survey, Vec<Watched>) {
+fn unasked(cluster: Cluster) -> (Survey, Vec<NodeHistory>) {
     let ranks = 0..u16::try_from(cluster.nodes).unwrap_or(u16::MAX);
-    let silent =
-        |rank| Answer::Silent { rank, state: NOT_ASKED, incarnation: None, supervisor_pid: None };
-    let watched = ranks.clone().map(|_| Watched::default()).collect();
+    let silent = |rank| NodeAnswer::Silent {
+        rank,
+        state: NOT_ASKED,
+        incarnation: None,
+        supervisor_pid: None,
+    };
+    let watched = ranks.clone().map(|_| NodeHistory::default()).collect();
     (Survey::of(cluster, ranks.map(silent).collect()), watched)
 }
 

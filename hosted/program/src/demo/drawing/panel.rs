@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::axis::{Axis, LEFT, PLOT};
 use super::{MARGIN, escape};
-use crate::demo::timeline::{Kind, Moment, Recovery};
-use crate::demo::traffic::Flow;
+use crate::demo::timeline::{BlowRecovery, Moment, MomentKind};
+use crate::demo::traffic::ArrivalCounts;
 use crate::demo::{COLLECTOR, NODES};
 
 /// The height of a lane, with the gap below it.
@@ -22,7 +22,7 @@ const NUMBER_GAP: f64 = 17.0;
 const COLUMNS: u64 = 135;
 
 pub(super) struct Panel<'a> {
-    recovery: &'a Recovery,
+    recovery: &'a BlowRecovery,
     axis: Axis,
     /// For each node that streams, what arrived in each column.
     columns: Vec<Vec<u64>>,
@@ -32,7 +32,7 @@ pub(super) struct Panel<'a> {
 type Stretch = (&'static str, u64, u64);
 
 impl<'a> Panel<'a> {
-    pub(super) fn new(recovery: &'a Recovery, flow: &Flow, began_ns: u64) -> Self {
+    pub(super) fn new(recovery: &'a BlowRecovery, flow: &ArrivalCounts, began_ns: u64) -> Self {
         let last_us = recovery.moments.last().map_or(0, |moment| moment.after_us);
         let axis = Axis::up_to(last_us);
         let blow_us = recovery.blow_us(began_ns);
@@ -60,7 +60,7 @@ impl<'a> Panel<'a> {
     }
 
     pub(super) fn draw(&self, svg: &mut String, top: u32) {
-        let Recovery { node, words, .. } = self.recovery;
+        let BlowRecovery { node, words, .. } = self.recovery;
         // Writing to a string does not fail.
         let _ = writeln!(
             svg,
@@ -151,7 +151,7 @@ impl<'a> Panel<'a> {
         let away = recovery.away_us;
         let started = recovery.milestone_us("started").unwrap_or(away);
         let own_end = |moment: &Moment| {
-            moment.kind == Kind::Sign
+            moment.kind == MomentKind::Sign
                 && moment.what.contains("ended:")
                 && moment.after_us <= started
         };
@@ -235,12 +235,12 @@ fn columns_of(span_us: u64) -> u64 {
     (span_us / 1_000).clamp(1, COLUMNS)
 }
 
-const fn class(kind: Kind) -> &'static str {
+const fn class(kind: MomentKind) -> &'static str {
     match kind {
-        Kind::Blow => "blow",
-        Kind::Sign => "sign",
-        Kind::Verdict => "verdict",
-        Kind::Deed => "deed",
-        Kind::Return => "return",
+        MomentKind::Blow => "blow",
+        MomentKind::Sign => "sign",
+        MomentKind::Verdict => "verdict",
+        MomentKind::Deed => "deed",
+        MomentKind::Return => "return",
     }
 }

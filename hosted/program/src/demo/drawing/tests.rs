@@ -1,17 +1,17 @@
 //! What a drawing must be, whatever it shows.
 
 use super::*;
-use crate::demo::timeline::{Kind, Moment, Recovery};
-use crate::demo::{Input, Summary};
+use crate::demo::timeline::{BlowRecovery, Moment, MomentKind};
+use crate::demo::{Summary, TextInput};
 
-fn moment(after_us: u64, observer: Option<u16>, kind: Kind, what: &str) -> Moment {
+fn moment(after_us: u64, observer: Option<u16>, kind: MomentKind, what: &str) -> Moment {
     Moment { after_us, observer, node: 0, kind, what: what.to_owned() }
 }
 
 /// A summary with one act, in which the manager's node dies.
 fn summary() -> Summary {
-    let mut summary = Summary::new(&Input::own());
-    summary.recoveries.push(Recovery {
+    let mut summary = Summary::new(&TextInput::own());
+    summary.recoveries.push(BlowRecovery {
         name: "node",
         words: "the manager's node dies",
         node: 0,
@@ -22,10 +22,10 @@ fn summary() -> Summary {
         milestones: Vec::new(),
         survivors: Vec::new(),
         moments: vec![
-            moment(0, None, Kind::Blow, "dies <at once> & for good"),
-            moment(1_200, Some(1), Kind::Sign, "suspected"),
-            moment(1_300, Some(1), Kind::Verdict, "takes over as manager"),
-            moment(1_900_000, None, Kind::Return, "is back"),
+            moment(0, None, MomentKind::Blow, "dies <at once> & for good"),
+            moment(1_200, Some(1), MomentKind::Sign, "suspected"),
+            moment(1_300, Some(1), MomentKind::Verdict, "takes over as manager"),
+            moment(1_900_000, None, MomentKind::Return, "is back"),
         ],
     });
     summary
@@ -50,7 +50,7 @@ fn assert_well_formed(svg: &str) -> usize {
 
 #[test]
 fn every_moment_is_drawn_and_told_in_a_document_that_is_whole() {
-    let svg = draw(&summary(), &Flow::new(0), 0);
+    let svg = draw(&summary(), &ArrivalCounts::new(0), 0);
     assert_eq!(assert_well_formed(&svg), 8, "each moment in its lane and before its words");
     assert!(svg.contains("dies &lt;at once&gt; &amp; for good"), "{svg}");
     assert!(!svg.contains("http://") || svg.matches("http://").count() == 1, "one name space");
@@ -59,16 +59,16 @@ fn every_moment_is_drawn_and_told_in_a_document_that_is_whole() {
 
 #[test]
 fn the_reign_ends_with_the_old_manager_and_begins_with_the_next() {
-    let svg = draw(&summary(), &Flow::new(0), 0);
+    let svg = draw(&summary(), &ArrivalCounts::new(0), 0);
     assert_eq!(svg.matches("class=\"term\"").count(), 2);
     let mut same = summary();
     same.recoveries[0].terms = [(1, 0), (1, 0)];
-    assert_eq!(draw(&same, &Flow::new(0), 0).matches("class=\"term\"").count(), 1);
+    assert_eq!(draw(&same, &ArrivalCounts::new(0), 0).matches("class=\"term\"").count(), 1);
 }
 
 #[test]
 fn numbers_that_would_cover_each_other_are_moved_apart() {
-    let svg = draw(&summary(), &Flow::new(0), 0);
+    let svg = draw(&summary(), &ArrivalCounts::new(0), 0);
     let places: Vec<f64> = svg
         .split("<g>")
         .skip(1)

@@ -44,12 +44,12 @@ pub(super) fn examine() -> Vec<Finding> {
 #[cfg(all(test, feature = "verbs"))]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::Severity;
 
     #[test]
     fn a_device_without_atomics_is_of_no_use_and_says_why() {
         let finding = of(Err(weft_driver::Error::NoAtomics));
-        assert_eq!(finding.verdict, Verdict::Warning);
+        assert_eq!(finding.verdict, Severity::Warning);
         assert!(finding.cause.contains("atomics") && !finding.cure.is_empty(), "{finding:?}");
     }
 }

@@ -16,7 +16,7 @@ const GIDS_MAX: u8 = u8::MAX;
 
 /// All of it.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct RdmaHost {
     pub(super) library: Option<PathBuf>,
     pub(super) devices: Vec<Device>,
     /// Whether the kernel's modules include soft-RoCE.
@@ -43,7 +43,7 @@ pub(super) struct Port {
     gids: Vec<GidEntry>,
 }
 
-impl Host {
+impl RdmaHost {
     /// The host whose root directory is `root`.
     pub(super) fn probe(root: &Path) -> Self {
         let devices = names(&root.join("sys/class/infiniband"));

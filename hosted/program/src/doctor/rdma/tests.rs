@@ -42,25 +42,25 @@ fn sound() -> Scratch {
 }
 
 fn find(scratch: &Scratch, subject: &str) -> Finding {
-    let findings = advise(&Host::probe(scratch.path()));
+    let findings = advise(&RdmaHost::probe(scratch.path()));
     findings.into_iter().find(|finding| finding.subject == subject).expect("it is looked at")
 }
 
 /// The one finding that is not good.
 fn trouble(scratch: &Scratch) -> Finding {
-    let findings = advise(&Host::probe(scratch.path()));
-    let mut bad = findings.into_iter().filter(|finding| finding.verdict > Verdict::Good);
+    let findings = advise(&RdmaHost::probe(scratch.path()));
+    let mut bad = findings.into_iter().filter(|finding| finding.verdict > Severity::Good);
     let first = bad.next().expect("something is wrong");
     assert_eq!(bad.next(), None, "and nothing else");
-    assert_eq!(first.verdict, Verdict::Warning);
+    assert_eq!(first.verdict, Severity::Warning);
     first
 }
 
 #[test]
 fn a_sound_host_is_told_as_such() {
     let host = sound();
-    let findings = advise(&Host::probe(host.path()));
-    let good: Vec<_> = findings.iter().filter(|one| one.verdict == Verdict::Good).collect();
+    let findings = advise(&RdmaHost::probe(host.path()));
+    let good: Vec<_> = findings.iter().filter(|one| one.verdict == Severity::Good).collect();
     assert_eq!((good.len(), findings.len()), (5, 5), "{findings:?}");
     assert_eq!(find(&host, "rdma devices").found, "rxe0");
     assert_eq!(find(&host, "rdma ports").found, "rxe0/1 active");
@@ -89,7 +89,7 @@ fn a_host_without_devices_is_told_how_to_make_one_if_it_can() {
     assert!(!found.cure.contains("rdma link add"), "{found:?}");
     assert!(found.cure.contains("ci/rxe"), "{found:?}");
     // A command that needs a device gives the same cure.
-    assert_eq!(cure(&Host::probe(host.path())), found.cure);
+    assert_eq!(cure(&RdmaHost::probe(host.path())), found.cure);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_port_needs_an_address_that_peers_can_be_told() {
     assert!(found.cure.contains("ip address add"), "{found:?}");
     // On InfiniBand the same table is one of good addresses.
     write(host.path(), &format!("{PORT}/link_layer"), "InfiniBand\n");
-    assert_eq!(find(&host, "rdma addresses").verdict, Verdict::Good);
+    assert_eq!(find(&host, "rdma addresses").verdict, Severity::Good);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum RdmaTrouble {
     /// No libibverbs.
     NoLibrary,
     /// The kernel knows no device.
@@ -31,7 +31,7 @@ pub(super) enum Trouble {
     },
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for RdmaTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoLibrary => f.write_str("no program can reach an RDMA device without it"),
@@ -48,7 +48,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl Trouble {
+impl RdmaTrouble {
     /// What mends it.
     pub(super) fn cure(&self) -> String {
         match self {

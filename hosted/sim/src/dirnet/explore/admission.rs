@@ -44,8 +44,8 @@ mod world;
 
 use std::fmt;
 
-use self::world::World;
-use super::State;
+use self::world::AdmissionWorld;
+use super::WalkState;
 use crate::dirnet::admission::{Between, Down, Up};
 use crate::explore::Bounds;
 use crate::protocol::Violation;
@@ -106,7 +106,7 @@ impl AdmissionBudget {
 
 /// An event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+enum AdmissionMove {
     /// A message between two supervisors.
     Deliver(Lane, Between),
     /// One from a component, and one to it.
@@ -135,7 +135,7 @@ enum Move {
 /// Sender and receiver.
 type Lane = (u16, u16);
 
-impl fmt::Display for Move {
+impl fmt::Display for AdmissionMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deliver((from, to), message) => {
@@ -167,11 +167,11 @@ impl fmt::Display for Move {
     }
 }
 
-impl State for World {
-    type Move = Move;
+impl WalkState for AdmissionWorld {
+    type Move = AdmissionMove;
 
-    fn successors(&self) -> Vec<(Move, Self)> {
-        let done = |next: Move| {
+    fn successors(&self) -> Vec<(AdmissionMove, Self)> {
+        let done = |next: AdmissionMove| {
             let mut world = self.clone();
             world.act(next);
             (next, world)
@@ -189,9 +189,9 @@ impl State for World {
 }
 
 /// The clusters to explore within `bounds`, and the name of each.
-pub(super) fn clusters(bounds: &Bounds) -> impl Iterator<Item = (String, impl State)> {
+pub(super) fn clusters(bounds: &Bounds) -> impl Iterator<Item = (String, impl WalkState)> {
     let clusters = CLUSTERS.iter().map(|(count, budget)| (*count, budget.within(bounds)));
-    clusters.map(|(count, budget)| (name(count, budget), World::settled(count, budget)))
+    clusters.map(|(count, budget)| (name(count, budget), AdmissionWorld::settled(count, budget)))
 }
 
 /// The name of a cluster: its nodes and all events that may happen.
@@ -229,7 +229,7 @@ mod tests {
             (2, AdmissionBudget { removals: 2, ..CALM }),
             (3, AdmissionBudget { cuts: 1, ..CALM }),
         ] {
-            let found = walk(World::settled(count, budget), STATES_MAX, &|_| {});
+            let found = walk(AdmissionWorld::settled(count, budget), STATES_MAX, &|_| {});
             assert_eq!((found.finished, found.violation), (true, None), "{}", name(count, budget));
             assert!(found.states > 1_000, "{} states", found.states);
         }
@@ -238,9 +238,9 @@ mod tests {
     /// Each removes the other, in terms of their own: the one with the older decision gives way.
     #[test]
     fn x14_the_walk_meets_boots_that_give_way() {
-        let mut world = World::settled(2, AdmissionBudget { removals: 2, ..CALM });
-        world.act(Move::Remove(0, 1));
-        world.act(Move::Remove(1, 0));
+        let mut world = AdmissionWorld::settled(2, AdmissionBudget { removals: 2, ..CALM });
+        world.act(AdmissionMove::Remove(0, 1));
+        world.act(AdmissionMove::Remove(1, 0));
         while let Some(next) = world.free_moves().into_iter().next() {
             world.act(next);
         }
@@ -252,15 +252,16 @@ mod tests {
     /// and the deadline of 2 for its refusal comes while it is isolated there.
     #[test]
     fn x14_a_boot_that_ran_on_through_its_isolation_ends() {
-        let mut world = World::settled(3, AdmissionBudget { isolations: 1, releases: 1, ..CALM });
-        let decisions = [Move::Isolate(2, 1), Move::Release(2, 1)];
-        let gossip = [Move::Tell((2, 0), 1), Move::Tell((0, 1), 1)];
+        let mut world =
+            AdmissionWorld::settled(3, AdmissionBudget { isolations: 1, releases: 1, ..CALM });
+        let decisions = [AdmissionMove::Isolate(2, 1), AdmissionMove::Release(2, 1)];
+        let gossip = [AdmissionMove::Tell((2, 0), 1), AdmissionMove::Tell((0, 1), 1)];
         decisions.into_iter().chain(gossip).for_each(|next| world.act(next));
         for at in [1, 0, 2, 2] {
             let report = *world.at(at).up.front().expect("its component has reported");
-            world.act(Move::Up(at, report));
+            world.act(AdmissionMove::Up(at, report));
         }
-        world.act(Move::Expire(2));
+        world.act(AdmissionMove::Expire(2));
         while let Some(next) = world.free_moves().into_iter().next() {
             world.act(next);
         }

@@ -14,10 +14,10 @@ use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
 pub(super) use self::scripts::ScriptBudget;
-use self::scripts::Scripts;
-use super::{Budget, Lane, Move, State, Violation};
+use self::scripts::ScriptKnowledge;
+use super::{Budget, Lane, NetMove, Violation, WalkState};
 use crate::dirnet::strike::MS;
-use crate::explore::shared::Shared;
+use crate::explore::shared::CopyOnWrite;
 
 /// How long a cluster has to settle.
 const SETTLING_MS: u64 = 200;
@@ -30,10 +30,10 @@ const FIRST: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(1),
 const SECOND: ComponentIncarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
 
 #[derive(Clone, Hash)]
-pub(super) struct World {
-    nodes: Vec<Option<Shared<Small>>>,
+pub(super) struct NetWorld {
+    nodes: Vec<Option<CopyOnWrite<Small>>>,
     /// The boot and the I'm-Alive Task of each node, where a component may end and its node go on.
-    tasks: BTreeMap<Rank, (Incarnation, Shared<ImAliveTask>)>,
+    tasks: BTreeMap<Rank, (Incarnation, CopyOnWrite<ImAliveTask>)>,
     /// Messages in flight and the endpoints that they go to, by lane and in order; no queue is
     /// empty.
     lanes: BTreeMap<Lane, VecDeque<(Seat, Frame)>>,
@@ -54,11 +54,11 @@ pub(super) struct World {
     /// The tasks of each node.
     tasks_each: u8,
     /// The recovery script, where one is in force.
-    scripts: Option<Shared<Scripts>>,
+    scripts: Option<CopyOnWrite<ScriptKnowledge>>,
     left: Budget,
 }
 
-impl World {
+impl NetWorld {
     /// A cluster that has started and settled, with `left` of further events allowed.
     pub(super) fn settled(count: u16, left: Budget) -> Self {
         Self::settled_with(count, 0, left)
@@ -68,7 +68,7 @@ impl World {
     fn settled_with(count: u16, tasks_each: u8, left: Budget) -> Self {
         let mut world = Self::begun(count, tasks_each, FIRST, left);
         (0..SETTLING_MS).for_each(|ms| world.tick(Instant(ms * MS)));
-        for component in world.nodes.iter_mut().flatten().map(Shared::change) {
+        for component in world.nodes.iter_mut().flatten().map(CopyOnWrite::change) {
             component.rebase(Duration(SETTLING_MS * MS));
         }
         world.beats.clear();
@@ -151,7 +151,7 @@ impl World {
         };
         for node in world.ranks() {
             let component = world.component(node, incarnation);
-            world.nodes[usize::from(node.0)] = Some(Shared::new(component));
+            world.nodes[usize::from(node.0)] = Some(CopyOnWrite::new(component));
             if left.ends > 0 {
                 world.begin_task(node, incarnation.boot);
             }
@@ -164,7 +164,7 @@ impl World {
     fn begin_task(&mut self, me: Rank, boot: Incarnation) {
         let config = self.config(me);
         let post = Post { me, boot, others: config.others(), profile: *config.profile() };
-        self.tasks.insert(me, (boot, Shared::new(ImAliveTask::new(post))));
+        self.tasks.insert(me, (boot, CopyOnWrite::new(ImAliveTask::new(post))));
     }
 
     fn config(&self, node: Rank) -> Config<4> {
@@ -202,7 +202,7 @@ impl World {
     }
 
     fn node(&mut self, node: Rank) -> Option<&mut Small> {
-        self.nodes[usize::from(node.0)].as_mut().map(Shared::change)
+        self.nodes[usize::from(node.0)].as_mut().map(CopyOnWrite::change)
     }
 
     /// One fault-free step: what is due happens, and what is sent arrives.
@@ -291,7 +291,7 @@ impl World {
                     let clone = ComponentIncarnation { boot, generation };
                     self.end_component(node);
                     let component = self.component(node, clone);
-                    self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+                    self.nodes[usize::from(node.0)] = Some(CopyOnWrite::new(component));
                     self.task(node, &|it| it.handle_spawned(Instant(0), Spawned::Runs));
                     self.collect(node);
                 }
@@ -336,7 +336,7 @@ impl World {
         self.end(node);
         let incarnation = ComponentIncarnation { boot: Incarnation(boot.0 + 1), generation: 0 };
         let component = self.component(node, incarnation);
-        self.nodes[usize::from(node.0)] = Some(Shared::new(component));
+        self.nodes[usize::from(node.0)] = Some(CopyOnWrite::new(component));
         if self.left.ends > 0 {
             self.begin_task(node, incarnation.boot);
         }
@@ -460,17 +460,17 @@ impl World {
     }
 
     /// The deadlines that may come next, and the states that they lead to.
-    pub(super) fn expiries(&self) -> impl Iterator<Item = (Move, Self)> {
+    pub(super) fn expiries(&self) -> impl Iterator<Item = (NetMove, Self)> {
         let nodes = self.ranks().filter(|_| self.left.deadlines > 0);
         nodes.filter_map(|node| {
             let mut expired = self.clone();
             expired.left.deadlines -= 1;
-            expired.expire(node).then_some((Move::Expire(node), expired))
+            expired.expire(node).then_some((NetMove::Expire(node), expired))
         })
     }
 
     /// The handovers that a manager may be ordered next, and the states that they lead to.
-    fn handovers(&self) -> impl Iterator<Item = (Move, Self)> {
+    fn handovers(&self) -> impl Iterator<Item = (NetMove, Self)> {
         let manages = |node: &Rank| {
             let it = self.nodes[usize::from(node.0)].as_ref();
             self.left.handovers > 0 && it.is_some_and(|it| it.role() == Role::Manager)
@@ -482,7 +482,7 @@ impl World {
             ordered.node(node)?.hand_over(Instant(0), to).ok()?;
             ordered.collect(node);
             ordered.left.handovers -= 1;
-            Some((Move::HandOver(node, to), ordered))
+            Some((NetMove::HandOver(node, to), ordered))
         })
     }
 
@@ -493,35 +493,35 @@ impl World {
     }
 }
 
-impl State for World {
-    type Move = Move;
+impl WalkState for NetWorld {
+    type Move = NetMove;
 
-    fn successors(&self) -> Vec<(Move, Self)> {
+    fn successors(&self) -> Vec<(NetMove, Self)> {
         let mut next = Vec::new();
         for (lane, waiting) in &self.lanes {
             let (lane, first) = (*lane, waiting[0]);
             let what = first.1.message.name();
             let mut delivered = self.clone();
             delivered.deliver(lane, Instant(0));
-            next.push((Move::Deliver(lane, what), delivered));
+            next.push((NetMove::Deliver(lane, what), delivered));
             if self.left.losses > 0 {
                 let mut lost = self.clone();
                 lost.take(lane);
                 lost.left.losses -= 1;
-                next.push((Move::Lose(lane, what), lost));
+                next.push((NetMove::Lose(lane, what), lost));
             }
             if self.left.repeats > 0 {
                 let mut repeated = self.clone();
                 repeated.lanes.entry(lane).or_default().push_front(first);
                 repeated.left.repeats -= 1;
-                next.push((Move::Repeat(lane, what), repeated));
+                next.push((NetMove::Repeat(lane, what), repeated));
             }
         }
         for node in self.ranks() {
             if self.left.crashes > 0 && self.nodes[usize::from(node.0)].is_some() {
                 let mut crashed = self.clone();
                 crashed.crash(node);
-                next.push((Move::Crash(node), crashed));
+                next.push((NetMove::Crash(node), crashed));
             }
         }
         let done = |act: &dyn Fn(&mut Self)| {
@@ -531,19 +531,19 @@ impl State for World {
         };
         let fences = self.fences.iter().map(|fence| {
             let (at, node, _) = *fence;
-            (Move::Fence(at, node), done(&|world| world.fence(*fence)))
+            (NetMove::Fence(at, node), done(&|world| world.fence(*fence)))
         });
-        let resets = self
-            .resets
-            .iter()
-            .filter(|_| self.left.starts > 0)
-            .map(|(node, boot)| (Move::Reset(*node), done(&|world| world.reset(*node, *boot))));
-        let beats = self.beats.keys().map(|lane| (Move::Beat(*lane), done(&|it| it.beat(*lane))));
+        let resets =
+            self.resets.iter().filter(|_| self.left.starts > 0).map(|(node, boot)| {
+                (NetMove::Reset(*node), done(&|world| world.reset(*node, *boot)))
+            });
+        let beats =
+            self.beats.keys().map(|lane| (NetMove::Beat(*lane), done(&|it| it.beat(*lane))));
         let runs = |node: &Rank| self.nodes[usize::from(node.0)].is_some();
         let ends = self.tasks.keys().filter(|node| self.left.ends > 0 && runs(node));
-        let ends = ends.map(|node| (Move::End(*node), done(&|it| it.hang(*node))));
+        let ends = ends.map(|node| (NetMove::End(*node), done(&|it| it.hang(*node))));
         let alarms = self.tasks.keys().filter(|node| self.left.deadlines > 0 && !runs(node));
-        let alarms = alarms.map(|node| (Move::Alarm(*node), done(&|it| it.alarm(*node))));
+        let alarms = alarms.map(|node| (NetMove::Alarm(*node), done(&|it| it.alarm(*node))));
         next.extend(fences.chain(resets).chain(beats).chain(ends).chain(alarms));
         next.extend(self.expiries());
         next.extend(self.handovers());

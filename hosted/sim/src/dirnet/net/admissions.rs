@@ -4,7 +4,7 @@
 use weft_core::dirnet::{Component, Fenced};
 use weft_core::ids::{Incarnation, Rank};
 
-use super::{Net, Node};
+use super::{Net, NetNode};
 use crate::dirnet::admission::{Up, is_stale};
 
 impl Net {
@@ -60,7 +60,7 @@ impl Net {
     }
 }
 
-impl Node {
+impl NetNode {
     /// Whether its component has fenced this boot of `peer`, or the one before it had when their
     /// supervisor acknowledged it.
     pub(super) fn has_fenced(&self, peer: u16, boot: Incarnation) -> bool {

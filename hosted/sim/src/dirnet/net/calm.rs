@@ -4,7 +4,7 @@ use weft_core::dirnet::{Component, Level, Role};
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Instant;
 
-use super::{Flight, LOOK_MS, Machine, Net, Node};
+use super::{LOOK_MS, Machine, Net, NetFlight, NetNode};
 use crate::dirnet::graphs::reaches_all;
 
 /// All nodes are members again within this time after the last fault.
@@ -58,7 +58,7 @@ impl Net {
     /// The periodic actions of transports and operators: a fenced incarnation learns of it, a node
     /// without a reset is started, an isolated one is released.
     pub(super) fn look_after(&mut self) {
-        self.post_at(self.now + LOOK_MS * self.setting.unit, Flight::Look);
+        self.post_at(self.now + LOOK_MS * self.setting.unit, NetFlight::Look);
         for at in 0..self.nodes.len() as u16 {
             self.meet_all(at);
             self.report_stopped(at);
@@ -86,7 +86,7 @@ impl Net {
     fn check_noticed(&mut self, node: u16) {
         let (boot, now) = (self.nodes[usize::from(node)].boot, self.now);
         let long_ago = now.saturating_sub(self.setting.noticed_after());
-        let is_unnoticed = |it: &Node| {
+        let is_unnoticed = |it: &NetNode| {
             let Some(component) = &it.component else { return false };
             let standing = component.database().standing(Rank(node));
             let is_up = standing.is_up() && standing.incarnation.boot.0 == boot;
@@ -124,7 +124,7 @@ impl Net {
     fn waits_for_reset(&mut self, node: u16) -> bool {
         let it = &self.nodes[usize::from(node)];
         let boot = Incarnation(it.boot);
-        let holds = |it: &Node| {
+        let holds = |it: &NetNode| {
             let Some(component) = &it.component else { return false };
             let standing = component.database().standing(Rank(node));
             let is_removed = standing.level == Level::Down && standing.incarnation.boot == boot;

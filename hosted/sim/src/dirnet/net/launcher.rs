@@ -8,7 +8,7 @@ use weft_core::dirnet::Launcher;
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::Duration;
 
-use super::{Flight, Net};
+use super::{Net, NetFlight};
 use crate::dirnet::strike::MS;
 
 /// The launcher's end of a way.
@@ -16,7 +16,7 @@ const LAUNCHER: u16 = 1_000;
 
 /// From a supervisor to the launcher, and the end of its process.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Report {
+pub(super) enum LaunchReport {
     Began(Incarnation),
     Entered,
     Removed(Rank, Incarnation),
@@ -48,20 +48,20 @@ impl Net {
         }
     }
 
-    pub(super) fn report(&mut self, node: u16, report: Report) {
+    pub(super) fn report(&mut self, node: u16, report: LaunchReport) {
         if let Some(run) = self.node(node).supervisor.as_ref().map(|it| it.run) {
             self.report_from(node, run, report);
         }
     }
 
     /// Process `run` of the supervisor of `node` has sent `report`.
-    pub(super) fn report_from(&mut self, node: u16, run: u64, report: Report) {
+    pub(super) fn report_from(&mut self, node: u16, run: u64, report: LaunchReport) {
         if self.launcher.is_some() {
-            self.post_late(node, LAUNCHER, Flight::Report { from: node, run, report });
+            self.post_late(node, LAUNCHER, NetFlight::Report { from: node, run, report });
         }
     }
 
-    pub(super) fn land_report(&mut self, from: u16, run: u64, report: Report) {
+    pub(super) fn land_report(&mut self, from: u16, run: u64, report: LaunchReport) {
         self.note(|| format!("the launcher hears of {from}: {report:?}"));
         let clock = self.supervisor_clock();
         // Once a supervisor has ended, its reports are those of the last one until the next starts.
@@ -69,21 +69,23 @@ impl Net {
         let is_present = supervisor.is_none_or(|it| it.run == run);
         let Some(launcher) = &mut self.launcher else { return };
         match report {
-            Report::Began(boot) if is_present => launcher.handle_began(Rank(from), boot),
-            Report::Entered if is_present => launcher.handle_entered(Rank(from)),
-            Report::Gone if is_present => launcher.handle_ended(clock, Rank(from), false),
-            Report::Began(_) | Report::Entered | Report::Gone => {}
-            Report::Removed(node, boot) => launcher.handle_removed(clock, Rank(from), node, boot),
-            Report::Isolated(node, boot) => {
+            LaunchReport::Began(boot) if is_present => launcher.handle_began(Rank(from), boot),
+            LaunchReport::Entered if is_present => launcher.handle_entered(Rank(from)),
+            LaunchReport::Gone if is_present => launcher.handle_ended(clock, Rank(from), false),
+            LaunchReport::Began(_) | LaunchReport::Entered | LaunchReport::Gone => {}
+            LaunchReport::Removed(node, boot) => {
+                launcher.handle_removed(clock, Rank(from), node, boot);
+            }
+            LaunchReport::Isolated(node, boot) => {
                 launcher.handle_isolated(clock, node, boot);
                 if node == Rank(from) && is_present {
                     launcher.handle_halted(node);
                 }
             }
-            Report::Released(node, boot) => {
+            LaunchReport::Released(node, boot) => {
                 launcher.handle_released(clock, node, boot);
             }
-            Report::Reset(node, boot) => {
+            LaunchReport::Reset(node, boot) => {
                 if launcher.handle_reset(node, boot) {
                     self.note(|| format!("the launcher resets {node}"));
                     self.crash(node.0);
@@ -98,7 +100,7 @@ impl Net {
         let due = self.launcher.as_ref().and_then(Launcher::poll_timeout);
         if let Some(due) = due {
             let at = due.0.div_ceil(MS) * self.setting.unit;
-            self.post_at(at.max(self.now + 1), Flight::LauncherWake);
+            self.post_at(at.max(self.now + 1), NetFlight::LauncherWake);
         }
     }
 

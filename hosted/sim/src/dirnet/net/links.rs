@@ -2,14 +2,14 @@
 
 use weft_core::ids::Rank;
 
-use super::{Flight, Net};
+use super::{Net, NetFlight};
 
 impl Net {
     pub(super) fn cut(&mut self, cut: (u16, u16), ms: u64) {
         self.cuts.insert(cut);
         let (from, to) = cut;
         self.lose_way(from, to);
-        self.post_at(self.now + ms * self.setting.unit, Flight::Heal { cut });
+        self.post_at(self.now + ms * self.setting.unit, NetFlight::Heal { cut });
     }
 
     /// Cuts the link permanently.
@@ -34,7 +34,7 @@ impl Net {
             let incarnation = self.node(at).boot;
             self.post_at(
                 self.now + after,
-                Flight::Parted { at, incarnation, node, boot, is_whole },
+                NetFlight::Parted { at, incarnation, node, boot, is_whole },
             );
         }
     }
@@ -42,7 +42,7 @@ impl Net {
     /// The transport of `at` falsely reports that it has lost `node`.
     pub(super) fn lose(&mut self, at: u16, node: u16) {
         let (incarnation, boot) = (self.node(at).boot, self.node(node).boot);
-        self.post_at(self.now, Flight::Parted { at, incarnation, node, boot, is_whole: true });
+        self.post_at(self.now, NetFlight::Parted { at, incarnation, node, boot, is_whole: true });
     }
 
     pub(super) fn is_cut(&self, from: u16, to: u16) -> bool {
@@ -55,8 +55,8 @@ impl Net {
     }
 
     /// Whether one more message may get lost on this link.
-    pub(super) fn may_lose(&mut self, from: u16, to: u16, flight: &Flight) -> bool {
-        let is_beat = matches!(flight, Flight::Beat { .. });
+    pub(super) fn may_lose(&mut self, from: u16, to: u16, flight: &NetFlight) -> bool {
+        let is_beat = matches!(flight, NetFlight::Beat { .. });
         let in_a_row = self.lost_in_a_row.entry((from, to)).or_default();
         *in_a_row += u32::from(is_beat);
         *in_a_row <= self.setting.lost_in_a_row_max

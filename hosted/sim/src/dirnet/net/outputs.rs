@@ -4,12 +4,12 @@ use weft_core::dirnet::{Members, News, Output, Seat};
 use weft_core::ids::Rank;
 use weft_core::time::Instant;
 
-use super::{Flight, Net};
+use super::{Net, NetFlight};
 use crate::dirnet::admission::Up;
 
 impl Net {
-    pub(super) fn land_frame(&mut self, flight: Flight) {
-        let Flight::Frame { from, to, seat, is_lane, frame } = flight else { return };
+    pub(super) fn land_frame(&mut self, flight: NetFlight) {
+        let NetFlight::Frame { from, to, seat, is_lane, frame } = flight else { return };
         let now = Instant(self.now);
         let it = self.node(to);
         let stalls = match seat {
@@ -51,7 +51,7 @@ impl Net {
         let it = self.node(to);
         let beat = it.cells.get(&from).copied();
         if let Some(until) = it.component_stalls_until(now.0) {
-            return self.postpone(until, Flight::Beat { from, to });
+            return self.postpone(until, NetFlight::Beat { from, to });
         }
         let Some(beat) = beat.filter(|beat| it.connects(from, beat.incarnation.boot)) else {
             return;
@@ -108,26 +108,29 @@ impl Net {
                 for to in to.iter() {
                     let is_lane = by == Seat::Component && seat == by && to.0 != node;
                     let (from, to) = (node, to.0);
-                    self.post(from, to, Flight::Frame { from, to, seat, is_lane, frame });
+                    self.post(from, to, NetFlight::Frame { from, to, seat, is_lane, frame });
                 }
             }
             Output::Beat { to, beat } => {
                 self.said.beats += 1;
                 self.node(to.0).cells.insert(node, beat);
-                self.post(node, to.0, Flight::Beat { from: node, to: to.0 });
+                self.post(node, to.0, NetFlight::Beat { from: node, to: to.0 });
             }
             Output::Keep(term) => self.node(node).kept = Some(term),
             Output::Fence { node: other, boot } => {
                 let after = self.draws.between(1, self.setting.fence_max);
                 let number = self.node(node).process.as_ref().map_or(0, |it| it.number);
-                self.post_at(now + after, Flight::Fenced { at: node, number, node: other, boot });
+                self.post_at(
+                    now + after,
+                    NetFlight::Fenced { at: node, number, node: other, boot },
+                );
             }
             Output::Reset { node: other, boot } => {
                 self.check_fences(node, other, boot);
                 self.up(node, Up::Reset(other, boot));
             }
             Output::Spawn { generation } => {
-                self.post_at(now + 1, Flight::Spawn { at: node, boot, generation });
+                self.post_at(now + 1, NetFlight::Spawn { at: node, boot, generation });
             }
             Output::Verdict(why) => {
                 let name = why.rule.name();

@@ -3,8 +3,8 @@
 
 use weft_core::ids::{Incarnation, Rank};
 
-use super::launcher::Report;
-use super::{Net, Node};
+use super::launcher::LaunchReport;
+use super::{Net, NetNode};
 
 impl Net {
     /// The supervisor of `by` passes the order on to the launcher, or to an operator.
@@ -13,7 +13,7 @@ impl Net {
         let it = self.node(node.0);
         it.reset_up_to = boot.max(it.reset_up_to);
         self.ledger.evidence.handle_reset(node, boot);
-        self.report(by, Report::Reset(node, boot));
+        self.report(by, LaunchReport::Reset(node, boot));
     }
 
     /// Checks that every live member that the manager knows in its current incarnation has fenced
@@ -34,7 +34,7 @@ impl Net {
     }
 }
 
-impl Node {
+impl NetNode {
     /// The end of its supervisor's stall, if it is stalled.
     pub(super) fn stopped_until(&self, now: u64) -> Option<u64> {
         self.supervisor_stalls.map(|(_, until)| until).filter(|until| now < *until)

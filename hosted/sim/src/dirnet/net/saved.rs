@@ -7,7 +7,7 @@ use weft_core::dirnet::{Database, Kept, Level, Reject, SNAPSHOT_LEN_MAX, TASKS_M
 use weft_core::ids::{Incarnation, Rank};
 
 use super::Machine;
-use crate::dirnet::strike::Damage;
+use crate::dirnet::strike::SnapshotDamage;
 
 /// A snapshot, and its content when it was saved.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +39,12 @@ impl Snapshot {
 
 /// The last two snapshots of one node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Saved {
+pub(super) struct SavedSnapshots {
     digest: u32,
     snapshots: [Snapshot; 2],
 }
 
-impl Saved {
+impl SavedSnapshots {
     /// Saves the entries of the first `nodes` nodes, if any has changed since.
     pub(super) fn save(&mut self, nodes: u16, db: &Database<8, TASKS_MAX>) {
         if db.digest() == self.digest {
@@ -61,12 +61,12 @@ impl Saved {
         Kept { term, snapshots, removed }
     }
 
-    pub(super) fn damage(&mut self, damage: Damage) {
+    pub(super) fn damage(&mut self, damage: SnapshotDamage) {
         let [newest, before] = &mut self.snapshots;
         match damage {
-            Damage::Flip(draw) => newest.flip(draw),
-            Damage::Cut(draw) => newest.cut(draw),
-            Damage::Both(draw) => {
+            SnapshotDamage::Flip(draw) => newest.flip(draw),
+            SnapshotDamage::Cut(draw) => newest.cut(draw),
+            SnapshotDamage::Both(draw) => {
                 newest.flip(draw);
                 before.cut(draw / 7);
             }

@@ -14,9 +14,9 @@ use weft_core::dirnet::{
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
 
-use super::launcher::Report;
+use super::launcher::LaunchReport;
 use super::supervisors::{ComponentProcess, SupervisorProcess};
-use super::{ENDS_MAX, Flight, Net, Node};
+use super::{ENDS_MAX, Net, NetFlight, NetNode};
 use crate::dirnet::admission::{Between, Connections, Down, Up};
 use crate::dirnet::strike::MS;
 
@@ -130,7 +130,7 @@ impl Net {
         let (me, boot) = (Rank(node), Incarnation(it.boot));
         let (others, profile) = (config.others(), *config.profile());
         it.task = Some(ImAliveTask::new(Post { me, boot, others, profile }));
-        self.report(node, Report::Began(boot));
+        self.report(node, LaunchReport::Began(boot));
         true
     }
 
@@ -170,7 +170,7 @@ impl Net {
         supervisor.decider.handle_started(own);
         supervisor.starts.handle_started(clock, flag);
         self.check_standings(node, is_first);
-        self.post_at(now + wait, Flight::Ready { at: node, number });
+        self.post_at(now + wait, NetFlight::Ready { at: node, number });
         self.keep_deadline(node);
     }
 
@@ -240,7 +240,7 @@ impl Net {
         if it.isolation_note.is_some() {
             self.ledger.broken("admission", format!("{node} is isolated, and runs a component"));
         }
-        self.report(node, Report::Entered);
+        self.report(node, LaunchReport::Entered);
         self.down(node, Down::Enter);
         self.decide(node, Supervision::handle_entered);
     }
@@ -292,7 +292,7 @@ impl Net {
     fn end_supervisor(&mut self, node: u16) {
         let Some(supervisor) = self.node(node).supervisor.take() else { return };
         self.node(node).process = None;
-        self.report_from(node, supervisor.run, Report::Gone);
+        self.report_from(node, supervisor.run, LaunchReport::Gone);
         self.lose_supervisor(node, supervisor);
     }
 
@@ -313,13 +313,13 @@ impl Net {
             self.post_late(
                 node,
                 peer,
-                Flight::Between { from: node, to: peer, run, session, message },
+                NetFlight::Between { from: node, to: peer, run, session, message },
             );
         }
     }
 }
 
-impl Node {
+impl NetNode {
     /// Until when its component stalls, if it does.
     pub(super) fn component_stalls_until(&self, now: u64) -> Option<u64> {
         self.component_stalls.map(|(_, until)| until).filter(|until| now < *until)

@@ -3,48 +3,48 @@
 use weft_core::dirnet::End;
 
 use super::Net;
-use crate::dirnet::strike::{self, Strike};
+use crate::dirnet::strike::{self, NetStrike};
 
 impl Net {
-    pub(in crate::dirnet) fn strike(&mut self, number: u32, strike: Strike) {
+    pub(in crate::dirnet) fn strike(&mut self, number: u32, strike: NetStrike) {
         self.happened.push(number);
         self.note(|| format!("fault {number}: {strike:?}"));
         let (now, unit) = (self.now, self.setting.unit);
         match strike {
-            Strike::Crash(node) => self.crash(node),
-            Strike::CrashBetween(node, outputs) => self.node(node).outputs_left = Some(outputs),
-            Strike::Restart(node) => {
+            NetStrike::Crash(node) => self.crash(node),
+            NetStrike::CrashBetween(node, outputs) => self.node(node).outputs_left = Some(outputs),
+            NetStrike::Restart(node) => {
                 self.crash(node);
                 self.start_node(node);
             }
-            Strike::Hang(node) => self.hang(node),
-            Strike::End(node) => {
+            NetStrike::Hang(node) => self.hang(node),
+            NetStrike::End(node) => {
                 let is_killed = self.draws.chance(1, 2);
                 self.end_process(node, if is_killed { End::Killed } else { End::Failed });
             }
-            Strike::Damage(node, damage) => self.node(node).saved.damage(damage),
-            Strike::StopTimers(node) => self.node(node).has_dead_timers = true,
-            Strike::Stall(node, ms) => {
+            NetStrike::Damage(node, damage) => self.node(node).saved.damage(damage),
+            NetStrike::StopTimers(node) => self.node(node).has_dead_timers = true,
+            NetStrike::Stall(node, ms) => {
                 self.stall_component(node, ms);
                 self.stall_supervisor(node, ms);
             }
-            Strike::StallComponent(node, ms) => self.stall_component(node, ms),
-            Strike::StopSupervisor(node, ms) => {
+            NetStrike::StallComponent(node, ms) => self.stall_component(node, ms),
+            NetStrike::StopSupervisor(node, ms) => {
                 self.stall_supervisor(node, ms);
             }
-            Strike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
-            Strike::Cut(..) => {}
-            Strike::Sever(from, to) => self.sever(from, to),
-            Strike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
-            Strike::Deafen(node, ms) => {
+            NetStrike::Cut(from, to, ms) if from != to => self.cut((from, to), ms),
+            NetStrike::Cut(..) => {}
+            NetStrike::Sever(from, to) => self.sever(from, to),
+            NetStrike::RefuseSpawns(node, ms) => self.node(node).refuses_spawns = now + ms * unit,
+            NetStrike::Deafen(node, ms) => {
                 for other in (0..self.nodes.len() as u16).filter(|other| *other != node) {
                     self.cut((other, node), ms);
                 }
             }
-            Strike::RefuseAllSpawns(ms) => {
+            NetStrike::RefuseAllSpawns(ms) => {
                 self.nodes.iter_mut().for_each(|it| it.refuses_spawns = now + ms * unit);
             }
-            Strike::CutSet(ways, ms) => {
+            NetStrike::CutSet(ways, ms) => {
                 let count = self.nodes.len() as u16;
                 for (from, to) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
                     if from != to && ways & strike::way(from, to) != 0 {
@@ -52,12 +52,12 @@ impl Net {
                     }
                 }
             }
-            Strike::Lose(node, other) if node != other => self.lose(node, other),
-            Strike::Lose(..) => {}
-            Strike::Isolate(by, node) => self.isolate(by, node),
-            Strike::Release(node) => self.release(node),
-            Strike::HandOver(by, node) => self.hand_over(by, node),
-            Strike::Partition(ms) => {
+            NetStrike::Lose(node, other) if node != other => self.lose(node, other),
+            NetStrike::Lose(..) => {}
+            NetStrike::Isolate(by, node) => self.isolate(by, node),
+            NetStrike::Release(node) => self.release(node),
+            NetStrike::HandOver(by, node) => self.hand_over(by, node),
+            NetStrike::Partition(ms) => {
                 let count = self.nodes.len() as u16;
                 for (one, other) in
                     (0..count / 2).flat_map(|a| (count / 2..count).map(move |b| (a, b)))

@@ -17,9 +17,9 @@ use weft_core::dirnet::{Announcement, Level, Order, Standing, Starts, Supervisio
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
-use super::launcher::Report;
-use super::{Flight, Net};
-use crate::dirnet::admission::{Between, Connections, Down, Heard, Up, Way};
+use super::launcher::LaunchReport;
+use super::{Net, NetFlight};
+use crate::dirnet::admission::{Between, Connections, Down, OrderRoute, SupervisorHeard, Up};
 use crate::dirnet::strike::MS;
 
 /// The process of one supervisor.
@@ -41,7 +41,7 @@ pub(super) struct SupervisorProcess {
     pub(super) child: Option<u64>,
     /// The component that is announced.
     pub(super) announced: Option<Announcement>,
-    pub(super) heard: Heard,
+    pub(super) heard: SupervisorHeard,
     pub(super) standings: [Standing; 8],
 }
 
@@ -82,7 +82,7 @@ impl Net {
             sessions: BTreeMap::new(),
             child: None,
             announced: None,
-            heard: Heard::default(),
+            heard: SupervisorHeard::default(),
             standings: [Standing::default(); 8],
         });
         if let Some(since) = note {
@@ -96,7 +96,7 @@ impl Net {
         for other in 0..self.nodes.len() as u16 {
             let is_cut = self.setting.cuts_sessions
                 && (self.is_cut(node, other) || self.is_cut(other, node));
-            let runs = |it: &super::Node| it.supervisor.is_some();
+            let runs = |it: &super::NetNode| it.supervisor.is_some();
             let both = [node, other].map(|at| &self.nodes[usize::from(at)]);
             if other == node || is_cut || !both.iter().all(|it| runs(it)) {
                 continue;
@@ -140,23 +140,23 @@ impl Net {
     fn between(&mut self, from: u16, to: u16, message: Between) {
         let Some(session) = self.session(to, from) else { return };
         let Some(run) = self.node(to).supervisor.as_ref().map(|it| it.run) else { return };
-        self.post_late(from, to, Flight::Between { from, to, run, session, message });
+        self.post_late(from, to, NetFlight::Between { from, to, run, session, message });
     }
 
     pub(super) fn up(&mut self, at: u16, message: Up) {
         let Some(number) = self.node(at).process.as_ref().map(|it| it.number) else { return };
-        self.post_late(at, at, Flight::Up { at, number, message });
+        self.post_late(at, at, NetFlight::Up { at, number, message });
     }
 
     pub(super) fn down(&mut self, at: u16, message: Down) {
         let Some(number) = self.node(at).process.as_ref().map(|it| it.number) else { return };
         // Not the way of `up`: neither end waits for the other.
         let sent = self.now;
-        self.post_late(at + 100, at, Flight::Down { at, number, sent, message });
+        self.post_late(at + 100, at, NetFlight::Down { at, number, sent, message });
     }
 
     /// Delivers after everything that was sent on this way before.
-    pub(super) fn post_late(&mut self, from: u16, to: u16, flight: Flight) {
+    pub(super) fn post_late(&mut self, from: u16, to: u16, flight: NetFlight) {
         let after = self.draws.between(1, self.setting.late_max);
         let last = self.ways.get(&(from, to)).copied().unwrap_or_default();
         let at = last.max(self.now + after);
@@ -249,7 +249,7 @@ impl Net {
         if due.is_some() && supervisor.wakes_at != due {
             supervisor.wakes_at = due;
             let (run, at) = (supervisor.run, due.unwrap_or(now));
-            self.post_at(at, Flight::Wake { at: node, run });
+            self.post_at(at, NetFlight::Wake { at: node, run });
         }
     }
 
@@ -281,27 +281,29 @@ impl Net {
             let checked = supervisor.heard.handle_order(node, order);
             checked.unwrap_or_else(|what| self.ledger.broken("admission", what));
         }
-        match Way::from(order) {
-            Way::Component(message) => self.down(node, message),
-            Way::Peer(peer, message) => {
+        match OrderRoute::from(order) {
+            OrderRoute::Component(message) => self.down(node, message),
+            OrderRoute::Peer(peer, message) => {
                 if let Between::Fenced(fenced) = message {
                     self.check_refusal(node, peer, fenced);
                 }
                 self.between(node, peer, message);
             }
-            Way::Report(_, _, Level::Up) => {}
-            Way::Report(of, boot, Level::Down) => self.report(node, Report::Removed(of, boot)),
-            Way::Report(of, boot, Level::Isolated) => {
-                self.report(node, Report::Isolated(of, boot));
+            OrderRoute::Report(_, _, Level::Up) => {}
+            OrderRoute::Report(of, boot, Level::Down) => {
+                self.report(node, LaunchReport::Removed(of, boot));
             }
-            Way::Report(of, boot, Level::Released) => {
-                self.report(node, Report::Released(of, boot));
+            OrderRoute::Report(of, boot, Level::Isolated) => {
+                self.report(node, LaunchReport::Isolated(of, boot));
             }
-            Way::Reset(of, boot) => self.order_reset(node, of, boot),
-            Way::Keep(isolation) => self.node(node).isolation_note = isolation,
-            Way::Halt => self.end_boot(node, Starts::handle_halt),
-            Way::Resume => self.end_boot(node, Starts::handle_resume),
-            Way::Reboot => {
+            OrderRoute::Report(of, boot, Level::Released) => {
+                self.report(node, LaunchReport::Released(of, boot));
+            }
+            OrderRoute::Reset(of, boot) => self.order_reset(node, of, boot),
+            OrderRoute::Keep(isolation) => self.node(node).isolation_note = isolation,
+            OrderRoute::Halt => self.end_boot(node, Starts::handle_halt),
+            OrderRoute::Resume => self.end_boot(node, Starts::handle_resume),
+            OrderRoute::Reboot => {
                 let it = self.node(node);
                 let removed = it.supervisor.as_ref().map(|it| it.decider.removed().0);
                 if removed == Some(it.boot) {

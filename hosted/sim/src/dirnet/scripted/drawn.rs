@@ -17,7 +17,7 @@ pub(super) struct DrawnScript {
     pub(super) image: Vec<u8>,
     pub(super) digest: u64,
     nodes: u8,
-    guards: Vec<Guard>,
+    guards: Vec<DrawnGuard>,
 }
 
 /// What guards ask of a task or a node.
@@ -37,19 +37,19 @@ const STATUSES: &[(Status, Kind)] = &[
 ];
 
 #[derive(Clone, Copy, Debug)]
-struct Atom {
+struct DrawnAtom {
     status: Status,
     of: Subject,
 }
 
 /// The guard of a section.
 #[derive(Clone, Debug)]
-struct Guard {
-    first: Atom,
+struct DrawnGuard {
+    first: DrawnAtom,
     /// Whether it is under NOT.
     is_denied: bool,
     /// With it, or instead of it.
-    second: Option<(bool, Atom)>,
+    second: Option<(bool, DrawnAtom)>,
 }
 
 /// The name of every task, behind its length.
@@ -80,7 +80,7 @@ impl DrawnScript {
         let (mut words, votings) = declarations(draws, nodes, is_voting);
         let mut guards = Vec::new();
         for number in 1..=sections {
-            let guard = Guard::draw(draws, nodes);
+            let guard = DrawnGuard::draw(draws, nodes);
             section(draws, &guard, (number, tasks), &mut words);
             guards.push(guard);
         }
@@ -99,7 +99,7 @@ impl DrawnScript {
 
     /// The sections that hold on `picture`, as read from what was drawn.
     pub(super) fn held(&self, picture: &Facts) -> Vec<u16> {
-        let holds = |guard: &Guard| guard.holds(picture, self.nodes);
+        let holds = |guard: &DrawnGuard| guard.holds(picture, self.nodes);
         let numbered = self.guards.iter().zip(1..);
         numbered.filter(|(guard, _)| holds(guard)).map(|(_, number)| number).collect()
     }
@@ -134,7 +134,7 @@ fn declarations(draws: &mut Draws, nodes: u8, is_voting: bool) -> (Vec<Instructi
 
 fn section(
     draws: &mut Draws,
-    guard: &Guard,
+    guard: &DrawnGuard,
     (number, tasks): (u16, u8),
     words: &mut Vec<Instruction>,
 ) {
@@ -151,7 +151,7 @@ fn section(
     words.append(&mut body);
 }
 
-impl Guard {
+impl DrawnGuard {
     fn draw(draws: &mut Draws, nodes: u8) -> Self {
         let mut atom = || {
             let (status, kind) = draws.pick(STATUSES);
@@ -162,7 +162,7 @@ impl Guard {
                 _ => draws.below(count.into()) as u8,
             };
             let one = Subject::One(Entity { kind, id });
-            Atom { status, of: if draws.chance(2, 3) { Subject::Any(kind) } else { one } }
+            DrawnAtom { status, of: if draws.chance(2, 3) { Subject::Any(kind) } else { one } }
         };
         let (first, second) = (atom(), atom());
         let second = draws.chance(1, 3).then(|| (draws.chance(1, 2), second));
@@ -170,7 +170,7 @@ impl Guard {
     }
 
     fn words(&self) -> Vec<Instruction> {
-        let test = |Atom { status, of }, set| Instruction::Test { status, of, set };
+        let test = |DrawnAtom { status, of }, set| Instruction::Test { status, of, set };
         let mut words = vec![test(self.first, (!self.is_denied).then_some(0))];
         words.extend(self.is_denied.then_some(Instruction::Not));
         if let Some((is_and, second)) = self.second {
@@ -220,7 +220,7 @@ impl Guard {
     }
 }
 
-impl Atom {
+impl DrawnAtom {
     fn holds(&self, picture: &Facts, nodes: u8) -> bool {
         let task = |id: u8| self.is_of_task(&picture.tasks[usize::from(id)], id < nodes);
         let node = |id: u8| self.is_of_node(picture, id, nodes);

@@ -9,7 +9,7 @@ use weft_core::script::{
 };
 use weft_core::time::{Duration, Instant};
 
-use super::task::{GuardedTask, Owed};
+use super::task::{ErrorInTransit, GuardedTask};
 use super::{Facts, Happening, ScriptLab, digest_of, program_of};
 use crate::dirnet::strike::MS;
 
@@ -36,13 +36,13 @@ impl LabMember {
 
 /// The scripts that the supervisor of a node has saved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedScripts {
     pub(super) used: u64,
     /// The last two besides it, oldest first.
     next: [Option<u64>; 2],
 }
 
-impl Saved {
+impl SavedScripts {
     pub(super) fn new(used: u64) -> Self {
         Self { used, next: [None; 2] }
     }
@@ -65,7 +65,7 @@ impl Saved {
 
 /// A script on its way to a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parcel {
+pub(super) struct ScriptParcel {
     pub(super) to: u16,
     digest: u64,
     due: Instant,
@@ -168,7 +168,7 @@ impl ScriptLab {
         let image = &self.images[&member.script.used()];
         for task in self.tasks.values_mut().filter(|task| u16::from(task.node()) == node) {
             let place = task.place();
-            for Owed { kind, at_us, last_us } in task.take_errors() {
+            for ErrorInTransit { kind, at_us, last_us } in task.take_errors() {
                 task.count_alpha(at_us);
                 let done = self.net.order(node, |it, now| {
                     let own = it.database().record(it.me());
@@ -234,16 +234,16 @@ impl ScriptLab {
     fn send_script(&mut self, to: u16, digest: u64) {
         let now = Instant(self.net.now);
         if !self.net.loses(&mut self.draws) {
-            self.parcels.push(Parcel { to, digest, due: now.after(WAY) });
+            self.parcels.push(ScriptParcel { to, digest, due: now.after(WAY) });
         }
     }
 
     /// Supervisors hold the scripts that have arrived, and their components learn of it.
     pub(super) fn carry_scripts(&mut self) {
         let now = Instant(self.net.now);
-        let is_here = |parcel: &mut Parcel| parcel.due <= now;
+        let is_here = |parcel: &mut ScriptParcel| parcel.due <= now;
         let arrived: Vec<_> = self.parcels.extract_if(.., is_here).collect();
-        for Parcel { to, digest, .. } in arrived {
+        for ScriptParcel { to, digest, .. } in arrived {
             let saved = &mut self.saved[usize::from(to)];
             if self.boots[usize::from(to)].is_none() {
                 continue;

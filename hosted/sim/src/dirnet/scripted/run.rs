@@ -26,12 +26,12 @@ use super::ScriptLab;
 use super::checks::Checks;
 use super::drawn::DrawnScript;
 use crate::dirnet::net::Setting;
-use crate::dirnet::strike::{MS, Strike};
+use crate::dirnet::strike::{MS, NetStrike};
 use crate::draws::{Draws, Purpose};
 use crate::fault::Keep;
 use crate::panics;
 use crate::protocol::Violation;
-use crate::run::{Outcome, Plan};
+use crate::run::{RunOutcome, RunPlan};
 
 /// How long things happen, and within what all must be well then.
 const STORM_MS: u64 = 6_000;
@@ -44,7 +44,7 @@ const SCRIPTS: usize = 4;
 
 /// What happens in a run.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum ScriptedEvent {
     /// A task reports so many errors.
     Error(u8, u64),
     /// The watched task sends no heartbeat.
@@ -66,10 +66,10 @@ enum Deed {
 }
 
 /// A run under way.
-struct Run {
+struct ScriptedRun {
     lab: ScriptLab,
     scripts: Vec<DrawnScript>,
-    deeds: Vec<(u64, u32, Deed)>,
+    deeds: Vec<(u64, u32, ScriptedEvent)>,
     checks: Checks,
     happened: Vec<u32>,
     kills: Vec<u32>,
@@ -79,8 +79,8 @@ struct Run {
 
 /// Runs `plan` to its end.
 #[must_use]
-pub(crate) fn run(plan: &Plan) -> Outcome {
-    let mut run = Run::new(plan);
+pub(crate) fn run(plan: &RunPlan) -> RunOutcome {
+    let mut run = ScriptedRun::new(plan);
     let panic = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| run.go())));
     let violation = match panic {
         Err(message) => Some(Violation::new("panic", message)),
@@ -89,8 +89,8 @@ pub(crate) fn run(plan: &Plan) -> Outcome {
     run.outcome(violation)
 }
 
-impl Run {
-    fn new(plan: &Plan) -> Self {
+impl ScriptedRun {
+    fn new(plan: &RunPlan) -> Self {
         let mut draws = Draws::new(plan.seed, Purpose::Setup);
         let nodes = draws.between(2, 4) as u8;
         let is_voting = draws.chance(1, 3);
@@ -181,20 +181,22 @@ impl Run {
         self.checks.look(&mut self.lab, &self.scripts)
     }
 
-    fn act(&mut self, deed: Deed) {
+    fn act(&mut self, deed: ScriptedEvent) {
         let lab = &mut self.lab;
         match deed {
-            Deed::Error(task, count) => (0..count).for_each(|_| lab.error(task, 7)),
-            Deed::Silence => lab.silence(self.kills.len() as u8 - 1),
-            Deed::Kill(node) => self.kill(node),
-            Deed::KillManager => self.manager().into_iter().for_each(|node| self.kill(node)),
-            Deed::End(node) => self.end(node),
-            Deed::EndManager => self.manager().into_iter().for_each(|node| self.end(node)),
-            Deed::Stall(node, ms) => lab.net.strike(0, Strike::Stall(node, ms)),
-            Deed::Cut(from, to, ms) => lab.net.strike(0, Strike::Cut(from, to, ms)),
-            Deed::Vote(number) => self.vote(number),
+            ScriptedEvent::Error(task, count) => (0..count).for_each(|_| lab.error(task, 7)),
+            ScriptedEvent::Silence => lab.silence(self.kills.len() as u8 - 1),
+            ScriptedEvent::Kill(node) => self.kill(node),
+            ScriptedEvent::KillManager => {
+                self.manager().into_iter().for_each(|node| self.kill(node));
+            }
+            ScriptedEvent::End(node) => self.end(node),
+            ScriptedEvent::EndManager => self.manager().into_iter().for_each(|node| self.end(node)),
+            ScriptedEvent::Stall(node, ms) => lab.net.strike(0, NetStrike::Stall(node, ms)),
+            ScriptedEvent::Cut(from, to, ms) => lab.net.strike(0, NetStrike::Cut(from, to, ms)),
+            ScriptedEvent::Vote(number) => self.vote(number),
             // Refused while no node manages, and while another one is under way.
-            Deed::Load(script) => drop(lab.reload(&self.scripts[script].image)),
+            ScriptedEvent::Load(script) => drop(lab.reload(&self.scripts[script].image)),
         }
     }
 
@@ -208,7 +210,7 @@ impl Run {
         let count = &mut self.kills[usize::from(node)];
         if *count < KILLS_MAX && self.lab.net.missing().is_none() {
             *count += 1;
-            self.lab.net.strike(0, Strike::Crash(node));
+            self.lab.net.strike(0, NetStrike::Crash(node));
         }
     }
 
@@ -216,7 +218,7 @@ impl Run {
         let count = &mut self.ends[usize::from(node)];
         if *count < ENDS_MAX && self.lab.net.component_of(node).is_some() {
             *count += 1;
-            self.lab.net.strike(0, Strike::End(node));
+            self.lab.net.strike(0, NetStrike::End(node));
         }
     }
 
@@ -232,11 +234,11 @@ impl Run {
         }
     }
 
-    fn outcome(mut self, violation: Option<Violation>) -> Outcome {
+    fn outcome(mut self, violation: Option<Violation>) -> RunOutcome {
         if let Some(violation) = &violation {
             self.lab.net.note(|| format!("VIOLATION of {violation}"));
         }
-        Outcome {
+        RunOutcome {
             violation,
             faults: self.happened,
             orders: 0,
@@ -248,43 +250,46 @@ impl Run {
 }
 
 /// What happens, by its time in ms.
-fn deeds(draws: &mut Draws, nodes: u8, is_voting: bool) -> Vec<(u64, Deed)> {
+fn deeds(draws: &mut Draws, nodes: u8, is_voting: bool) -> Vec<(u64, ScriptedEvent)> {
     let mut deeds = Vec::new();
     let mut loads = 1;
     for _ in 0..draws.between(5, 60) {
         let at = draws.below(STORM_MS);
         let node = |draws: &mut Draws| draws.below(nodes.into()) as u16;
         let deed = match draws.below(24) {
-            0 => Deed::Silence,
-            1 => Deed::Kill(node(draws)),
+            0 => ScriptedEvent::Silence,
+            1 => ScriptedEvent::Kill(node(draws)),
             // The manager fails between error and order, or between order and answer.
             2 | 3 => {
                 let after = draws.below(14);
-                deeds.push((at + after, Deed::KillManager));
-                Deed::Error(draws.below(u64::from(nodes) + 1) as u8, 1)
+                deeds.push((at + after, ScriptedEvent::KillManager));
+                ScriptedEvent::Error(draws.below(u64::from(nodes) + 1) as u8, 1)
             }
-            4 => Deed::End(node(draws)),
+            4 => ScriptedEvent::End(node(draws)),
             5 => {
-                deeds.push((at + draws.below(14), Deed::EndManager));
-                Deed::Error(draws.below(u64::from(nodes) + 1) as u8, 1)
+                deeds.push((at + draws.below(14), ScriptedEvent::EndManager));
+                ScriptedEvent::Error(draws.below(u64::from(nodes) + 1) as u8, 1)
             }
-            6 => Deed::Stall(node(draws), draws.between(1, 400)),
-            7 => Deed::Cut(node(draws), node(draws), draws.between(1, 600)),
+            6 => ScriptedEvent::Stall(node(draws), draws.between(1, 400)),
+            7 => ScriptedEvent::Cut(node(draws), node(draws), draws.between(1, 600)),
             8..=10 if is_voting => {
                 // Within the few milliseconds that an outcome takes.
                 if draws.chance(1, 3) {
-                    deeds.push((at + draws.below(14), Deed::KillManager));
+                    deeds.push((at + draws.below(14), ScriptedEvent::KillManager));
                 }
-                Deed::Vote(draws.word())
+                ScriptedEvent::Vote(draws.word())
             }
             11 | 12 if loads < SCRIPTS => {
                 loads += 1;
                 if draws.chance(1, 3) {
-                    deeds.push((at + draws.below(14), Deed::KillManager));
+                    deeds.push((at + draws.below(14), ScriptedEvent::KillManager));
                 }
-                Deed::Load(loads - 1)
+                ScriptedEvent::Load(loads - 1)
             }
-            _ => Deed::Error(draws.below(u64::from(nodes) + 1) as u8, draws.pick(&[1, 1, 1, 3])),
+            _ => ScriptedEvent::Error(
+                draws.below(u64::from(nodes) + 1) as u8,
+                draws.pick(&[1, 1, 1, 3]),
+            ),
         };
         deeds.push((at, deed));
     }
@@ -301,7 +306,7 @@ mod tests {
         let mut wrong = Vec::new();
         let (mut outdated, mut terms, mut reloaded, mut rounds) = (0, 0, 0, 0);
         for seed in 0..40 {
-            let mut run = Run::new(&Plan::of(seed));
+            let mut run = ScriptedRun::new(&RunPlan::of(seed));
             wrong.extend(run.go().err().map(|broken| format!("seed {seed}: {broken}")));
             outdated += run.checks.outdated;
             terms += run.checks.terms.len() - 1;

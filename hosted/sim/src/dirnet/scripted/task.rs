@@ -19,7 +19,7 @@ pub(super) const RESTARTS_WITHIN: Duration = Duration(20_000 * MS);
 
 /// An error on its way to the component.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owed {
+pub(super) struct ErrorInTransit {
     pub(super) kind: u16,
     /// When it happened, and when the task had the error before it.
     pub(super) at_us: u64,
@@ -38,7 +38,7 @@ pub(super) struct GuardedTask {
     errors: u32,
     last_error: Instant,
     /// Errors that no component was sent.
-    owed: Vec<Owed>,
+    owed: Vec<ErrorInTransit>,
     /// When the last error happened that one was sent.
     last_sent_us: Option<u64>,
     declared: DeclaredTask,
@@ -147,7 +147,7 @@ impl GuardedTask {
         self.errors += 1;
         // No two errors of a task have the same time.
         self.last_error = Instant(now.0.max(self.last_error.0 + 1_000));
-        self.owed.push(Owed { kind, at_us: self.last_error.0 / 1_000, last_us: None });
+        self.owed.push(ErrorInTransit { kind, at_us: self.last_error.0 / 1_000, last_us: None });
         self.declared.handle_error(now);
     }
 
@@ -225,7 +225,7 @@ impl GuardedTask {
         self.sent.0 = None;
     }
 
-    pub(super) fn take_errors(&mut self) -> Vec<Owed> {
+    pub(super) fn take_errors(&mut self) -> Vec<ErrorInTransit> {
         let mut owed = std::mem::take(&mut self.owed);
         for error in &mut owed {
             error.last_us = self.last_sent_us.replace(error.at_us);

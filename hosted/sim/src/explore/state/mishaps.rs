@@ -2,12 +2,12 @@
 
 use weft_core::ids::Peer;
 
-use super::State;
+use super::ExploredState;
 use crate::explore::Move;
 use crate::protocol::{Protocol, Supervision};
 use crate::world::Choice;
 
-impl<P: Protocol> State<P> {
+impl<P: Protocol> ExploredState<P> {
     /// A round of the loop of `peer`, in which one of its posts is refused.
     pub(super) fn refuse(&self, peer: Peer, next: &mut Vec<(Move, Self)>) {
         if self.refusals == 0 {

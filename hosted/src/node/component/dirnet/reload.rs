@@ -13,8 +13,8 @@ use weft_core::recovery::IdSet;
 use weft_core::script::{ReloadEnd, ReloadRefused, ScriptStep};
 use weft_core::time::Instant;
 
-use super::script::Script;
-use super::{DirNet, Ground};
+use super::script::ClusterScript;
+use super::{ComponentDirNet, Ground};
 use crate::node::NodeError;
 use crate::node::control::{Outcome, Refused, ScriptLoaded, ScriptRefused};
 use crate::node::link::{FromComponent, Ticket};
@@ -30,7 +30,7 @@ pub(super) struct Reloading {
     ticket: Option<Ticket>,
 }
 
-impl DirNet {
+impl ComponentDirNet {
     /// Begins to replace the script in force, if this node manages. The answer comes later.
     pub(in super::super) fn begin_reload(
         &mut self,
@@ -131,6 +131,6 @@ fn nodes(set: IdSet) -> Vec<u16> {
 }
 
 fn loaded(digest: u64, late: IdSet, is_new: bool) -> Outcome {
-    let (digest, late) = (Script::digest_text(digest), nodes(late));
+    let (digest, late) = (ClusterScript::digest_text(digest), nodes(late));
     Outcome::ScriptLoaded(ScriptLoaded { digest, late, is_new })
 }

@@ -22,7 +22,7 @@ use weft_core::time::Instant;
 
 use super::reload::Reloading;
 use super::votes::Votes;
-use super::{DirNet, Ground, Machine};
+use super::{ComponentDirNet, Ground, Machine};
 use crate::cluster::Cluster;
 use crate::node::chronicle::What;
 use crate::node::control::ScriptStatus;
@@ -36,7 +36,7 @@ const ANY: Expected = Expected { nodes: None, keeps_rules: |_| true };
 const TRACES: usize = 32;
 
 /// The cluster's script.
-pub(super) struct Script {
+pub(super) struct ClusterScript {
     image: Vec<u8>,
     pub(super) member: Box<ScriptMember<PEERS, NUMBERS_MAX>>,
     /// The change to another one.
@@ -72,7 +72,7 @@ fn lost_orders(trace: &Trace) -> Vec<String> {
     lost.map(|(count, what)| format!("{what}: {count}")).collect()
 }
 
-impl Script {
+impl ClusterScript {
     /// The script of `cluster`, if it has one.
     pub(super) fn new(cluster: &Cluster, me: Rank) -> Result<Option<Self>, NodeError> {
         cluster.recovery.program(Some(cluster.nodes)).map_err(NodeError::Image)?;
@@ -214,7 +214,7 @@ impl Script {
     }
 }
 
-impl DirNet {
+impl ComponentDirNet {
     /// Evaluates the script if this node manages, and carries out what it orders.
     pub(super) fn run_script(
         &mut self,

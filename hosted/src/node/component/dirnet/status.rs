@@ -3,10 +3,10 @@
 use weft_core::dirnet::{Level, Role};
 use weft_core::ids::Rank;
 
-use super::DirNet;
+use super::ComponentDirNet;
 use crate::node::control::{DirNetStatus, EntryStatus};
 
-impl DirNet {
+impl ComponentDirNet {
     /// The status for people, with the nodes that have left the broadcasts.
     pub(in super::super) fn status(&self, left_broadcasts: Vec<u16>) -> DirNetStatus {
         let machine = self.member.machine();

@@ -3,11 +3,11 @@
 use weft_core::dirnet::View;
 use weft_core::time::Instant;
 
-use super::DirNet;
+use super::ComponentDirNet;
 use crate::node::PEERS;
 use crate::node::link::FromComponent;
 
-impl DirNet {
+impl ComponentDirNet {
     /// Reports the view that the machine shows, if it is a later one.
     pub(super) fn report_view(&mut self) {
         let number = self.member.machine().view().number();

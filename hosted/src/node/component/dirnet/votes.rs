@@ -13,7 +13,7 @@ use weft_core::recovery::{Voter, Voting, VotingSeat};
 use weft_core::time::Instant;
 use weft_core::vote::{VoteMessage, VoteOutcome};
 
-use super::{DirNet, Ground, Machine};
+use super::{ComponentDirNet, Ground, Machine};
 use crate::cluster::Cluster;
 use crate::node::NodeError;
 use crate::node::chronicle::What;
@@ -69,7 +69,7 @@ const fn member_of(Rank(node): Rank, incarnation: ComponentIncarnation) -> VoteM
     VoteMember { node: node.to_le_bytes()[0], incarnation }
 }
 
-impl DirNet {
+impl ComponentDirNet {
     /// Handles the vote of a client for one of this node's tasks.
     pub(in super::super) fn handle_vote_request(
         &mut self,

@@ -109,7 +109,7 @@ impl Supervisor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{Kept, Places, Stage};
+    use super::super::store::{Places, StoredTensor, TensorStage};
     use super::*;
 
     const LIMIT: u64 = 100;
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn rz17_what_is_sent_under_one_name_keeps_its_order_and_passes_all_others() {
         let mut store = TensorStore::new(LIMIT, Places::beside(2, None));
-        let (memory, stage) = (None, Stage::Sent { sender: None });
-        store.keep(Kept { key: key("z"), memory, bytes: 60, stage });
+        let (memory, stage) = (None, TensorStage::Sent { sender: None });
+        store.keep(StoredTensor { key: key("z"), memory, bytes: 60, stage });
         store.waiting.push(waiting(1, "a", 50));
         assert_eq!(store.has_room_for(&waiting(2, "b", 40)), Ok(()));
         assert_eq!(store.has_room_for(&waiting(2, "b", 41)), Err(full(41, 60)));

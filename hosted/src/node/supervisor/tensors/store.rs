@@ -42,17 +42,17 @@ impl Places {
 
 /// A tensor that is kept.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredTensor {
     pub(super) key: TensorKey,
     /// None of a dead one.
     pub(super) memory: Option<(ShapeText, OwnedFd)>,
     pub(super) bytes: u64,
-    pub(super) stage: Stage,
+    pub(super) stage: TensorStage,
 }
 
 /// What a tensor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum TensorStage {
     /// Room in the memory that its receiver reads, for its sender, which may wait for more.
     Waiting { ticket: Ticket, waits: bool, deadline_ns: u64 },
     /// Its receiver; with it, maybe, its sender.
@@ -77,7 +77,7 @@ pub(in super::super) struct TensorStore {
     limit: u64,
     /// The most tensors and receives: as many as descriptors allow.
     places: Places,
-    pub(super) kept: BTreeMap<u64, Kept>,
+    pub(super) kept: BTreeMap<u64, StoredTensor>,
     pub(super) receives: BTreeMap<Ticket, Receive>,
     /// What has no room yet.
     pub(super) waiting: Vec<Waiting>,
@@ -154,12 +154,12 @@ impl TensorStore {
         }
         let kept = self.kept.get(&number)?;
         // Its component may have said that it is sent, and this has not been heard yet.
-        let is_lent = kept.key.to == to && !matches!(kept.stage, Stage::Received { .. });
+        let is_lent = kept.key.to == to && !matches!(kept.stage, TensorStage::Received { .. });
         kept.memory.as_ref().filter(|_| is_lent).map(|(_, fd)| fd)
     }
 
     /// Keeps a tensor, under the number that is returned.
-    pub(super) fn keep(&mut self, kept: Kept) -> u64 {
+    pub(super) fn keep(&mut self, kept: StoredTensor) -> u64 {
         self.count += 1;
         self.kept.insert(self.count, kept);
         self.count
@@ -167,7 +167,7 @@ impl TensorStore {
 
     /// Whether the client may hold one tensor more.
     pub(super) fn check_held(&self, client: u64) -> Result<(), TensorRefused> {
-        let held = Stage::Received { holder: Some(client) };
+        let held = TensorStage::Received { holder: Some(client) };
         let is_greedy = self.kept.values().filter(|it| it.stage == held).count() >= HELD_MAX;
         if is_greedy { Err(TensorRefused::Held { limit: HELD_MAX }) } else { Ok(()) }
     }
@@ -179,7 +179,7 @@ impl TensorStore {
 
     /// Drops a tensor that the client holds; whether it held it.
     pub(super) fn release(&mut self, client: u64, number: u64) -> bool {
-        let held = Stage::Received { holder: Some(client) };
+        let held = TensorStage::Received { holder: Some(client) };
         let holds = self.kept.get(&number).is_some_and(|it| it.stage == held);
         holds && self.kept.remove(&number).is_some()
     }
@@ -188,8 +188,8 @@ impl TensorStore {
     pub(super) fn forget(&mut self, client: u64) {
         self.receives.retain(|ticket, _| ticket.client != client);
         for kept in self.kept.values_mut() {
-            if kept.stage == (Stage::Received { holder: Some(client) }) {
-                kept.stage = Stage::Received { holder: None };
+            if kept.stage == (TensorStage::Received { holder: Some(client) }) {
+                kept.stage = TensorStage::Received { holder: None };
             }
         }
     }
@@ -198,7 +198,7 @@ impl TensorStore {
     pub(super) fn end_step(&mut self, step: i64) -> Vec<Ticket> {
         let mut waiting = Vec::new();
         self.kept.retain(|_, kept| {
-            let is_held = matches!(kept.stage, Stage::Received { holder: Some(_) });
+            let is_held = matches!(kept.stage, TensorStage::Received { holder: Some(_) });
             let is_over = kept.key.step == step && !is_held;
             if is_over {
                 waiting.extend(kept.sender());
@@ -222,7 +222,7 @@ impl TensorStore {
     pub(in super::super) fn next_deadline_ns(&self) -> Option<u64> {
         let receives = self.receives.values().map(|it| it.late_ns());
         let waiting = self.waiting.iter().filter_map(Waiting::deadline_ns);
-        receives.chain(self.kept.values().filter_map(Kept::late_ns)).chain(waiting).min()
+        receives.chain(self.kept.values().filter_map(StoredTensor::late_ns)).chain(waiting).min()
     }
 
     /// What is kept, in numbers.
@@ -237,16 +237,16 @@ impl TensorStore {
 
     /// What is kept behind the number `after`.
     pub(super) fn list(&self, after: u64) -> TensorList {
-        let listed = |(number, kept): (&u64, &Kept)| KeptTensor {
+        let listed = |(number, kept): (&u64, &StoredTensor)| KeptTensor {
             number: *number,
             key: kept.key.clone(),
             shape: kept.memory.as_ref().map(|(shape, _)| shape.clone()),
             bytes: kept.bytes,
             state: match kept.stage {
-                Stage::Waiting { .. } => TensorState::Waiting,
-                Stage::Sent { .. } => TensorState::Sent,
-                Stage::Received { holder: None } => TensorState::Received,
-                Stage::Received { holder: Some(_) } => TensorState::Held,
+                TensorStage::Waiting { .. } => TensorState::Waiting,
+                TensorStage::Sent { .. } => TensorState::Sent,
+                TensorStage::Received { holder: None } => TensorState::Received,
+                TensorStage::Received { holder: Some(_) } => TensorState::Held,
             },
         };
         let behind = self.kept.range(after.saturating_add(1)..);
@@ -266,27 +266,26 @@ impl Receive {
     }
 }
 
-impl Kept {
+impl StoredTensor {
     const fn is_free(&self) -> bool {
-        matches!(self.stage, Stage::Received { holder: None })
+        matches!(self.stage, TensorStage::Received { holder: None })
     }
 
     /// The sender that waits for a word about it.
     pub(super) const fn sender(&self) -> Option<Ticket> {
         match self.stage {
-            Stage::Waiting { ticket, .. } | Stage::Sent { sender: Some((ticket, _)) } => {
-                Some(ticket)
-            }
-            Stage::Sent { sender: None } | Stage::Received { .. } => None,
+            TensorStage::Waiting { ticket, .. }
+            | TensorStage::Sent { sender: Some((ticket, _)) } => Some(ticket),
+            TensorStage::Sent { sender: None } | TensorStage::Received { .. } => None,
         }
     }
 
     /// When its sender has waited for too long.
     pub(super) const fn late_ns(&self) -> Option<u64> {
         match self.stage {
-            Stage::Waiting { deadline_ns, .. } => Some(deadline_ns.saturating_add(GRACE_NS)),
-            Stage::Sent { sender: Some((_, deadline_ns)) } => Some(deadline_ns),
-            Stage::Sent { sender: None } | Stage::Received { .. } => None,
+            TensorStage::Waiting { deadline_ns, .. } => Some(deadline_ns.saturating_add(GRACE_NS)),
+            TensorStage::Sent { sender: Some((_, deadline_ns)) } => Some(deadline_ns),
+            TensorStage::Sent { sender: None } | TensorStage::Received { .. } => None,
         }
     }
 }
@@ -301,8 +300,8 @@ mod tests {
         TensorKey { from: 0, to: 1, edge: edge.to_owned(), step }
     }
 
-    fn kept(edge: &str, step: i64, stage: Stage) -> Kept {
-        Kept { key: key(edge, step), memory: None, bytes: MIB, stage }
+    fn kept(edge: &str, step: i64, stage: TensorStage) -> StoredTensor {
+        StoredTensor { key: key(edge, step), memory: None, bytes: MIB, stage }
     }
 
     fn receive(edge: &str, reserved: u64) -> Receive {
@@ -316,14 +315,14 @@ mod tests {
     #[test]
     fn rz17_a_store_refuses_what_it_may_not_hold_and_counts_what_receives_may_bring() {
         let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
-        store.keep(kept("a", 0, Stage::Sent { sender: None }));
+        store.keep(kept("a", 0, TensorStage::Sent { sender: None }));
         assert_eq!(store.check_room(3 * MIB), Ok(()));
         let full = |needed, bytes| TensorRefused::StoreFull { needed, bytes, limit: 4 * MIB };
         assert_eq!(store.check_room(3 * MIB + 1), Err(full(3 * MIB + 1, MIB)));
         store.receives.insert(ticket(7), receive("b", 2 * MIB));
         assert_eq!(store.check_room(2 * MIB), Err(full(2 * MIB, 3 * MIB)));
         for _ in 0..KEPT_MAX {
-            store.keep(kept("a", 0, Stage::Sent { sender: None }));
+            store.keep(kept("a", 0, TensorStage::Sent { sender: None }));
         }
         let full = TensorRefused::Full { limit: KEPT_MAX };
         assert_eq!(store.check_room(0), Err(full));
@@ -333,7 +332,7 @@ mod tests {
     fn rz18_a_store_has_no_more_places_than_descriptors() {
         let mut store = TensorStore::new(4 * MIB, Places::beside(2, Some(256 + 32 + 1)));
         assert_eq!(store.check_room(0), Ok(()));
-        store.keep(kept("a", 0, Stage::Sent { sender: None }));
+        store.keep(kept("a", 0, TensorStage::Sent { sender: None }));
         let full = TensorRefused::Descriptors { places: 1, open_files: 289 };
         assert_eq!(store.check_room(0), Err(full));
         for (open_files, count) in [(0, 0), (288, 0), (1024, KEPT_MAX), (u64::MAX, KEPT_MAX)] {
@@ -357,7 +356,7 @@ mod tests {
     #[test]
     fn rz17_what_a_client_that_left_had_received_goes_to_the_next() {
         let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
-        let number = store.keep(kept("a", 0, Stage::Received { holder: Some(7) }));
+        let number = store.keep(kept("a", 0, TensorStage::Received { holder: Some(7) }));
         store.receives.insert(ticket(7), receive("a", 0));
         store.receives.insert(ticket(8), receive("a", 0));
         assert_eq!(store.match_one(), None, "it is held");
@@ -365,7 +364,7 @@ mod tests {
         assert!(!store.has_received(&key("a", 0)), "none that is free");
         for _ in 1..HELD_MAX {
             assert_eq!(store.check_held(7), Ok(()));
-            store.keep(kept("b", 0, Stage::Received { holder: Some(7) }));
+            store.keep(kept("b", 0, TensorStage::Received { holder: Some(7) }));
         }
         assert_eq!(store.check_held(7), Err(TensorRefused::Held { limit: HELD_MAX }));
         assert_eq!(store.check_held(8), Ok(()));
@@ -378,13 +377,13 @@ mod tests {
     #[test]
     fn rz7_the_end_of_a_step_drops_what_no_client_holds() {
         let mut store = TensorStore::new(4 * MIB, Places::beside(2, None));
-        let waiting = Stage::Waiting { ticket: ticket(3), waits: false, deadline_ns: 9 };
-        for stage in [waiting, Stage::Sent { sender: Some((ticket(4), 8)) }] {
+        let waiting = TensorStage::Waiting { ticket: ticket(3), waits: false, deadline_ns: 9 };
+        for stage in [waiting, TensorStage::Sent { sender: Some((ticket(4), 8)) }] {
             store.keep(kept("a", 1, stage));
         }
         assert_eq!(store.next_deadline_ns(), Some(8));
-        let held = store.keep(kept("a", 1, Stage::Received { holder: Some(7) }));
-        let other = store.keep(kept("a", 2, Stage::Received { holder: None }));
+        let held = store.keep(kept("a", 1, TensorStage::Received { holder: Some(7) }));
+        let other = store.keep(kept("a", 2, TensorStage::Received { holder: None }));
         assert_eq!(store.end_step(1), [ticket(3), ticket(4)]);
         let left: Vec<_> = store.list(0).kept.iter().map(|it| it.number).collect();
         assert_eq!(left, [held, other]);

@@ -1,6 +1,6 @@
 //! A task under another recovery script than before (RL-12).
 
-use super::{Declared, Due, Left, Record};
+use super::{Declared, Due, LeftErrors, Record};
 use crate::node::control::TaskState;
 
 impl Record {
@@ -18,7 +18,7 @@ impl Record {
             (Some(left), Some(declared)) => left.declared.redeclare(declared.answer),
             (None, Some(declared)) => {
                 // An order of the earlier script may still be under way: it stays judged.
-                let mut left = Left::new(declared);
+                let mut left = LeftErrors::new(declared);
                 self.before.into_iter().for_each(|before| left.go_on(before));
                 left.begin(recorded, runs || self.restarts > 0);
                 self.left = Some(left);

@@ -309,24 +309,24 @@ fn what_others_know_of_it_is_learnt_once_and_no_order_is_overruled() {
         record
     };
     let standings = [
-        (TaskState::Isolated, Standing::Isolated),
-        (TaskState::Killed, Standing::Stopped),
-        (TaskState::Finished, Standing::Finished),
-        (TaskState::Waiting, Standing::Free),
+        (TaskState::Isolated, TaskStanding::Isolated),
+        (TaskState::Killed, TaskStanding::Stopped),
+        (TaskState::Finished, TaskStanding::Finished),
+        (TaskState::Waiting, TaskStanding::Free),
     ];
     for (state, standing) in standings {
-        assert_eq!(Standing::of_status(state as u8), standing);
+        assert_eq!(TaskStanding::of_status(state as u8), standing);
         let mut record = asked();
         record.handle_report(1, 7);
         record.learn(standing, 3, 0);
-        record.learn(Standing::Isolated, 3, 0);
+        record.learn(TaskStanding::Isolated, 3, 0);
         assert_eq!((record.state(), record.errors()), (state, 4));
-        assert_eq!(record.is_to_begin(), standing == Standing::Free);
+        assert_eq!(record.is_to_begin(), standing == TaskStanding::Free);
     }
     let mut record = asked();
     assert_eq!(record.handle_order(TaskOrder::Start), (Due::Start, TaskEffect::Done));
     record.handle_started(1);
-    record.learn(Standing::Stopped, 3, 0);
+    record.learn(TaskStanding::Stopped, 3, 0);
     assert_eq!((record.state(), record.is_asked()), (TaskState::Running, false));
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::TextLine;
 use super::lists::{self, age, listed};
 use crate::cli::status::{role, term};
-use crate::cli::survey::{Answer, Survey};
+use crate::cli::survey::{NodeAnswer, Survey};
 use crate::cli::top::asking::Resident;
 use crate::cli::top::columns::{Level, suspected_by};
 use crate::cli::top::rates::Rates;
@@ -27,7 +27,7 @@ const VALUE: usize = 12;
 pub(super) fn lines(screen: &Screen, rank: u16, now: Now, width: usize) -> Vec<TextLine> {
     let mut lines = Vec::new();
     match screen.survey.nodes.get(usize::from(rank)) {
-        Some(Answer::Answered(node)) => {
+        Some(NodeAnswer::Answered(node)) => {
             let resident = screen.watched[usize::from(rank)].resident;
             head(&mut lines, node, &screen.survey, resident);
             rates(&mut lines, screen, rank, width);
@@ -39,7 +39,7 @@ pub(super) fn lines(screen: &Screen, rank: u16, now: Now, width: usize) -> Vec<T
             tensors(&mut lines, node);
             tasks(&mut lines, node);
         }
-        Some(Answer::Silent { state, incarnation, supervisor_pid, .. }) => {
+        Some(NodeAnswer::Silent { state, incarnation, supervisor_pid, .. }) => {
             let mut text = format!("node {rank}: {state}");
             if let Some(incarnation) = incarnation {
                 text.push_str(&format!(", last seen in incarnation {incarnation}"));

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, Cell, Row, Table};
 use super::Palette;
 use crate::cli::top::columns::{Column, Level, NodeRow, rows};
 use crate::cli::top::rates::Rates;
-use crate::cli::top::screen::{Screen, Watched};
+use crate::cli::top::screen::{NodeHistory, Screen};
 
 /// In front of the chosen node, so that it is seen without colours.
 const CHOSEN: &str = "> ";
@@ -64,7 +64,7 @@ fn cell(column: Column, text: String) -> Cell<'static> {
 }
 
 /// The samples of a node, by the highest of all nodes.
-fn spark(watched: &Watched, of: fn(Rates) -> u64, column: Column, screen: &Screen) -> String {
+fn spark(watched: &NodeHistory, of: fn(Rates) -> u64, column: Column, screen: &Screen) -> String {
     watched.history.spark(of, highest(of, column, screen), samples(column))
 }
 

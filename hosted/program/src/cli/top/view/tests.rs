@@ -11,9 +11,9 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::cli::survey::Answer;
+use crate::cli::survey::NodeAnswer;
 use crate::cli::survey::tests::{Seen, node_status};
-use crate::cli::top::asking::{Reply, Resident};
+use crate::cli::top::asking::{PollReply, Resident};
 use crate::cli::top::columns::Column;
 use crate::cli::top::screen::Wish;
 use weft::cluster::Cluster;
@@ -91,13 +91,13 @@ fn verdict(at_ns: u64, node: u16, words: &str) -> Copied {
     Copied { entry: Entry { at_ns, observer: 0, node, what }, noted_ns: at_ns }
 }
 
-fn answer(at_ns: u64, answer: Answer) -> Reply {
+fn answer(at_ns: u64, answer: NodeAnswer) -> PollReply {
     let resident = Resident { supervisor: Some(8_192), component: Some(12_595) };
-    Reply::Answer { at_ns, answer, resident }
+    PollReply::Answer { at_ns, answer, resident }
 }
 
-fn answered(at_ns: u64, node: NodeStatus) -> Reply {
-    answer(at_ns, Answer::Answered(Box::new(node)))
+fn answered(at_ns: u64, node: NodeStatus) -> PollReply {
+    answer(at_ns, NodeAnswer::Answered(Box::new(node)))
 }
 
 /// A manager, a node that it suspects, one that starts, and one that hangs; two tasks.
@@ -118,7 +118,7 @@ fn troubled() -> Screen {
             }
             screen.handle_reply(answered((70 + at) * S, node));
         }
-        let hangs = Answer::Silent {
+        let hangs = NodeAnswer::Silent {
             rank: 3,
             state: "hangs",
             incarnation: None,
@@ -132,7 +132,7 @@ fn troubled() -> Screen {
         // Another node keeps the same one.
         verdict(95 * S + S / 2, 3, "component down"),
     ];
-    screen.handle_reply(Reply::Notes(notes));
+    screen.handle_reply(PollReply::Notes(notes));
     screen
 }
 
@@ -212,7 +212,7 @@ fn help_covers_the_page_and_scrolls_where_it_is_longer() {
 fn before_the_first_answer_and_behind_the_end_it_says_so() {
     let mut screen = Screen::new(cluster(2), Duration::from_millis(500));
     assert_drawn(&mut screen, "asked-60x8");
-    screen.handle_reply(Reply::Ended("the cluster has ended".to_owned()));
+    screen.handle_reply(PollReply::Ended("the cluster has ended".to_owned()));
     assert_drawn(&mut screen, "ended-60x8");
 }
 
@@ -220,14 +220,14 @@ fn before_the_first_answer_and_behind_the_end_it_says_so() {
 fn a_cluster_that_is_started_again_begins_with_nothing_of_the_one_before() {
     let mut screen = troubled();
     press(&mut screen, &[key('>'), KeyCode::Down, KeyCode::Enter]);
-    assert!(!screen.handle_reply(Reply::Runs(Box::new(cluster(4)))), "it still runs");
-    screen.handle_reply(Reply::Ended("the cluster has ended".to_owned()));
-    assert!(screen.handle_reply(Reply::Runs(Box::new(cluster(4)))), "it runs again");
+    assert!(!screen.handle_reply(PollReply::Runs(Box::new(cluster(4)))), "it still runs");
+    screen.handle_reply(PollReply::Ended("the cluster has ended".to_owned()));
+    assert!(screen.handle_reply(PollReply::Runs(Box::new(cluster(4)))), "it runs again");
     assert_eq!(
         (screen.page, screen.sort, screen.verdicts().count()),
         (Page::All, Column::State, 0)
     );
-    assert!(screen.handle_reply(Reply::Runs(Box::new(cluster(6)))), "with another file");
+    assert!(screen.handle_reply(PollReply::Runs(Box::new(cluster(6)))), "with another file");
     assert_eq!(screen.watched.len(), 6);
     // The last answer of the one before names a node that this one does not have.
     screen.handle_reply(answered(S, node(30, 1)));

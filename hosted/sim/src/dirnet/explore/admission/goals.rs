@@ -3,10 +3,10 @@
 use weft_core::dirnet::Standing;
 use weft_core::ids::Rank;
 
-use super::world::World;
+use super::world::AdmissionWorld;
 use crate::protocol::Violation;
 
-impl World {
+impl AdmissionWorld {
     /// What is not as it must be where no move is left but faults.
     pub(super) fn check_rest(&self) -> Result<(), Violation> {
         let joined: Vec<_> = self.ranks().map(|of| self.joined(of)).collect();

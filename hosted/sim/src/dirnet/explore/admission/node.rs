@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use weft_core::dirnet::{Announcement, End, Level, Standing, Supervision, Term};
 use weft_core::ids::{Incarnation, Rank};
 
-use crate::dirnet::admission::{Connections, Down, Heard, Up};
+use crate::dirnet::admission::{Connections, Down, SupervisorHeard, Up};
 
 /// The most nodes of a cluster.
 pub(super) const NODES: usize = 3;
 
 /// A node. What is outside the two processes outlives them.
 #[derive(Clone, Hash)]
-pub(super) struct Node {
+pub(super) struct AdmissionNode {
     pub(super) me: u16,
     /// Its isolation, as far as the next supervisor knows it.
     pub(super) note: Option<Incarnation>,
@@ -41,7 +41,7 @@ pub(super) struct ExploredSupervisor {
     pub(super) has_child: bool,
     /// The component that is announced.
     pub(super) announced: Option<Announcement>,
-    pub(super) heard: Heard,
+    pub(super) heard: SupervisorHeard,
 }
 
 /// A component, as far as it is concerned with admissions: it merges decisions, fences what they
@@ -62,7 +62,7 @@ pub(super) struct ExploredComponent {
     pub(super) standings: [Standing; NODES],
 }
 
-impl Node {
+impl AdmissionNode {
     /// Node `me`, which has never been started, in a cluster that follows `term`.
     pub(super) fn new(me: u16, term: Term) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Node {
             met: BTreeMap::new(),
             has_child: false,
             announced: None,
-            heard: Heard::default(),
+            heard: SupervisorHeard::default(),
         });
     }
 

@@ -6,10 +6,10 @@ use weft_core::dirnet::{Order, Standing, Supervision, Term};
 use weft_core::ids::{Incarnation, Peer, Rank};
 use weft_core::time::Instant;
 
-use super::node::{NODES, Node};
-use super::{AdmissionBudget, Lane, Move};
-use crate::dirnet::admission::{Between, Down, Up, Way, is_stale};
-use crate::explore::shared::Shared;
+use super::node::{AdmissionNode, NODES};
+use super::{AdmissionBudget, AdmissionMove, Lane};
+use crate::dirnet::admission::{Between, Down, OrderRoute, Up, is_stale};
+use crate::explore::shared::CopyOnWrite;
 
 /// Incarnations of one node after which it counts as one that never comes to rest.
 const INCARNATIONS_MAX: u32 = 12;
@@ -23,8 +23,8 @@ struct Letter {
 }
 
 #[derive(Clone, Hash)]
-pub(super) struct World {
-    pub(super) nodes: Vec<Shared<Node>>,
+pub(super) struct AdmissionWorld {
+    pub(super) nodes: Vec<CopyOnWrite<AdmissionNode>>,
     /// No queue is empty.
     lanes: BTreeMap<Lane, VecDeque<Letter>>,
     /// The last session of each pair, by the lower and the higher rank.
@@ -41,12 +41,12 @@ pub(super) struct World {
     pub(super) left: AdmissionBudget,
 }
 
-impl World {
+impl AdmissionWorld {
     /// A cluster in which all nodes have admitted each other in their first boots and follow the
     /// last one, with `left` of further events allowed.
     pub(super) fn settled(count: u16, left: AdmissionBudget) -> Self {
         let term = Term { epoch: 1, claimant: Rank(count - 1) };
-        let nodes = (0..count).map(|me| Shared::new(Node::new(me, term))).collect();
+        let nodes = (0..count).map(|me| CopyOnWrite::new(AdmissionNode::new(me, term))).collect();
         let mut world = Self {
             nodes,
             lanes: BTreeMap::new(),
@@ -74,11 +74,11 @@ impl World {
         (0..count).flat_map(move |one| (0..count).map(move |other| (one, other)))
     }
 
-    pub(super) fn at(&self, node: u16) -> &Node {
+    pub(super) fn at(&self, node: u16) -> &AdmissionNode {
         &self.nodes[usize::from(node)]
     }
 
-    fn node(&mut self, node: u16) -> &mut Node {
+    fn node(&mut self, node: u16) -> &mut AdmissionNode {
         self.nodes[usize::from(node)].change()
     }
 
@@ -105,42 +105,42 @@ impl World {
 
     /// The moves that need no fault: what is in flight arrives, processes that are missing start,
     /// supervisors meet, components spread what was decided, time passes.
-    pub(super) fn free_moves(&self) -> Vec<Move> {
+    pub(super) fn free_moves(&self) -> Vec<AdmissionMove> {
         let mut moves: Vec<_> = self.deliveries().collect();
         for at in self.ranks() {
             let node = self.at(at);
             let Some(supervisor) = &node.supervisor else {
-                moves.push(Move::Start(at));
+                moves.push(AdmissionMove::Start(at));
                 continue;
             };
             let to_enter = node.component.as_ref().is_some_and(|it| it.is_ready && !it.is_ordered);
-            moves.extend(node.up.front().map(|message| Move::Up(at, *message)));
-            moves.extend(node.down.front().map(|message| Move::Down(at, *message)));
+            moves.extend(node.up.front().map(|message| AdmissionMove::Up(at, *message)));
+            moves.extend(node.down.front().map(|message| AdmissionMove::Down(at, *message)));
             let all = [
-                (node.can_begin(), Move::Begin(at)),
-                (to_enter, Move::Enter(at)),
-                (supervisor.decider.poll_timeout().is_some(), Move::Expire(at)),
+                (node.can_begin(), AdmissionMove::Begin(at)),
+                (to_enter, AdmissionMove::Enter(at)),
+                (supervisor.decider.poll_timeout().is_some(), AdmissionMove::Expire(at)),
             ];
             moves.extend(all.into_iter().filter_map(|(is_due, it)| is_due.then_some(it)));
         }
         for (one, other) in self.pairs() {
             if self.can_meet(one, other) {
-                moves.push(Move::Meet(one, other));
+                moves.push(AdmissionMove::Meet(one, other));
             }
             for of in self.ranks() {
                 if self.can_tell((one, other), of) {
-                    moves.push(Move::Tell((one, other), of));
+                    moves.push(AdmissionMove::Tell((one, other), of));
                 }
                 if self.can_tell_removal((one, other), of) {
-                    moves.push(Move::TellRemoval((one, other), of));
+                    moves.push(AdmissionMove::TellRemoval((one, other), of));
                 }
             }
         }
         moves
     }
 
-    fn deliveries(&self) -> impl Iterator<Item = Move> {
-        self.lanes.iter().map(|(lane, waiting)| Move::Deliver(*lane, waiting[0].message))
+    fn deliveries(&self) -> impl Iterator<Item = AdmissionMove> {
+        self.lanes.iter().map(|(lane, waiting)| AdmissionMove::Deliver(*lane, waiting[0].message))
     }
 
     /// Whether the component of `from` knows of isolations or releases of a node that `to` does not
@@ -169,17 +169,17 @@ impl World {
     }
 
     /// The moves that the budget allows besides.
-    fn faults(&self) -> Vec<Move> {
+    fn faults(&self) -> Vec<AdmissionMove> {
         let left = self.left;
         let mut moves = Vec::new();
         for at in self.ranks() {
             let node = self.at(at);
             let runs = node.supervisor.is_some();
             let all = [
-                (left.crashes > 0 && runs, Move::Crash(at)),
-                (left.crashes > 0 && left.unnoticed > 0 && runs, Move::Vanish(at)),
-                (left.ends > 0 && node.component.is_some(), Move::End(at)),
-                (left.forgets > 0 && node.can_begin(), Move::BeginBare(at)),
+                (left.crashes > 0 && runs, AdmissionMove::Crash(at)),
+                (left.crashes > 0 && left.unnoticed > 0 && runs, AdmissionMove::Vanish(at)),
+                (left.ends > 0 && node.component.is_some(), AdmissionMove::End(at)),
+                (left.forgets > 0 && node.can_begin(), AdmissionMove::BeginBare(at)),
             ];
             moves.extend(all.into_iter().filter_map(|(is_allowed, it)| is_allowed.then_some(it)));
         }
@@ -197,14 +197,17 @@ impl World {
             let is_isolated = standing.isolation().is_some();
             let admitted = self.at(one).connected(other);
             let all = [
-                (left.cuts > 0 && has_session, Move::Cut(one, other)),
-                (left.losses > 0 && admitted.is_some(), Move::Lose(one, other)),
+                (left.cuts > 0 && has_session, AdmissionMove::Cut(one, other)),
+                (left.losses > 0 && admitted.is_some(), AdmissionMove::Lose(one, other)),
                 (
                     left.removals > 0 && met.is_some_and(|boot| !is_removed(boot)),
-                    Move::Remove(one, other),
+                    AdmissionMove::Remove(one, other),
                 ),
-                (left.isolations > 0 && met.is_some() && !is_isolated, Move::Isolate(one, other)),
-                (left.releases > 0 && is_isolated, Move::Release(one, other)),
+                (
+                    left.isolations > 0 && met.is_some() && !is_isolated,
+                    AdmissionMove::Isolate(one, other),
+                ),
+                (left.releases > 0 && is_isolated, AdmissionMove::Release(one, other)),
             ];
             moves.extend(all.into_iter().filter_map(|(is_allowed, it)| is_allowed.then_some(it)));
         }
@@ -212,62 +215,62 @@ impl World {
     }
 
     /// All moves.
-    pub(super) fn moves(&self) -> Vec<Move> {
+    pub(super) fn moves(&self) -> Vec<AdmissionMove> {
         let mut moves = self.free_moves();
         moves.extend(self.faults());
         moves
     }
 
-    pub(super) fn act(&mut self, next: Move) {
+    pub(super) fn act(&mut self, next: AdmissionMove) {
         match next {
-            Move::Deliver(lane, _) => self.land_between(lane),
-            Move::Up(at, _) => self.land_up(at),
-            Move::Down(at, _) => {
+            AdmissionMove::Deliver(lane, _) => self.land_between(lane),
+            AdmissionMove::Up(at, _) => self.land_up(at),
+            AdmissionMove::Down(at, _) => {
                 let taken = self.node(at).take_down();
                 taken.unwrap_or_else(|what| self.broken("admission", what));
             }
-            Move::Start(at) => self.start(at),
-            Move::Begin(at) => self.begin(at),
-            Move::BeginBare(at) => {
+            AdmissionMove::Start(at) => self.start(at),
+            AdmissionMove::Begin(at) => self.begin(at),
+            AdmissionMove::BeginBare(at) => {
                 self.left.forgets -= 1;
                 self.has_forgotten = true;
                 self.node(at).saved = [Standing::default(); NODES];
                 self.begin(at);
             }
-            Move::Enter(at) => self.enter(at),
-            Move::Meet(one, other) => self.meet(one, other),
-            Move::Expire(at) => self.decide(at, |it| {
+            AdmissionMove::Enter(at) => self.enter(at),
+            AdmissionMove::Meet(one, other) => self.meet(one, other),
+            AdmissionMove::Expire(at) => self.decide(at, |it| {
                 let due = it.poll_timeout().unwrap_or_default();
                 it.handle_time(due);
             }),
-            Move::Tell((from, to), of) => {
+            AdmissionMove::Tell((from, to), of) => {
                 let known = self.at(from).member().map(|it| it.standings[usize::from(of)]);
                 self.node(to).learn(of, known.unwrap_or_default());
             }
-            Move::TellRemoval((from, to), of) => {
+            AdmissionMove::TellRemoval((from, to), of) => {
                 let known = self.at(from).member().and_then(|it| it.removed.get(&of).copied());
                 if let Some((boot, term)) = known {
                     self.node(to).remove(of, boot, term);
                 }
             }
-            Move::Crash(at) => self.crash(at, true),
-            Move::Vanish(at) => {
+            AdmissionMove::Crash(at) => self.crash(at, true),
+            AdmissionMove::Vanish(at) => {
                 self.left.unnoticed -= 1;
                 self.crash(at, false);
             }
-            Move::End(at) => {
+            AdmissionMove::End(at) => {
                 self.left.ends -= 1;
                 self.node(at).end();
             }
-            Move::Cut(one, other) => self.cut(one, other),
-            Move::Lose(at, peer) => {
+            AdmissionMove::Cut(one, other) => self.cut(one, other),
+            AdmissionMove::Lose(at, peer) => {
                 self.left.losses -= 1;
                 let lost = self.at(at).connected(peer).map(|it| it.incarnation);
                 self.decide(at, |it| {
                     it.handle_lost(Instant(0), Peer(peer), lost.unwrap_or_default());
                 });
             }
-            Move::Remove(at, peer) => {
+            AdmissionMove::Remove(at, peer) => {
                 self.left.removals -= 1;
                 let boot = self.at(at).member().and_then(|it| it.met.get(&peer).copied());
                 let term = self.at(at).term;
@@ -275,14 +278,14 @@ impl World {
                 let term = if term.claimant == Rank(at) { term } else { own };
                 self.node(at).remove(peer, boot.unwrap_or_default(), term);
             }
-            Move::Isolate(at, peer) => {
+            AdmissionMove::Isolate(at, peer) => {
                 self.left.isolations -= 1;
                 let number = self.at(at).isolation_of(peer).unwrap_or_default();
                 let (isolated, _) = &mut self.decided[usize::from(peer)];
                 *isolated = number.max(*isolated);
                 self.node(at).learn(peer, Standing::isolate(number));
             }
-            Move::Release(at, peer) => {
+            AdmissionMove::Release(at, peer) => {
                 self.left.releases -= 1;
                 let member = self.at(at).member();
                 let number = member.and_then(|it| it.standings[usize::from(peer)].isolation());
@@ -465,7 +468,7 @@ impl World {
         let (before, had_begun) = (standings(&supervisor.decider), supervisor.has_begun);
         input(&mut supervisor.decider);
         while let Some(order) = self.poll_order(at) {
-            self.obey(at, Way::from(order));
+            self.obey(at, OrderRoute::from(order));
         }
         let Some(supervisor) = &self.at(at).supervisor else { return };
         let has_ended = had_begun && !supervisor.has_begun;
@@ -484,26 +487,26 @@ impl World {
         Some(order)
     }
 
-    fn obey(&mut self, at: u16, way: Way) {
+    fn obey(&mut self, at: u16, way: OrderRoute) {
         let node = self.node(at);
         match way {
-            Way::Component(message) => {
+            OrderRoute::Component(message) => {
                 let Some(component) = &node.component else { return };
                 let needs_it_ready = matches!(message, Down::Connect(..) | Down::Fence(_));
                 if component.is_ready || !needs_it_ready {
                     node.down.push_back(message);
                 }
             }
-            Way::Peer(peer, message) => self.send((at, peer), message),
-            Way::Keep(isolation) => node.note = isolation,
-            Way::Halt | Way::Reboot => {
+            OrderRoute::Peer(peer, message) => self.send((at, peer), message),
+            OrderRoute::Keep(isolation) => node.note = isolation,
+            OrderRoute::Halt | OrderRoute::Reboot => {
                 node.end();
                 if let Some(supervisor) = &mut node.supervisor {
                     supervisor.has_begun = false;
                     supervisor.heard.handle_over();
                 }
             }
-            Way::Resume | Way::Report(..) | Way::Reset(..) => {}
+            OrderRoute::Resume | OrderRoute::Report(..) | OrderRoute::Reset(..) => {}
         }
     }
 }

@@ -17,9 +17,9 @@ use weft_core::recovery::{
 use weft_core::script::{ScriptMember, ScriptStep, declare, order_task};
 use weft_core::time::{Duration, Instant};
 
-use super::{MS, Move, World};
+use super::{MS, NetMove, NetWorld};
 use crate::dirnet::scripted::{assembled, digest_of, program_of};
-use crate::explore::shared::Shared;
+use crate::explore::shared::CopyOnWrite;
 use crate::protocol::Violation;
 
 /// The node of the task.
@@ -59,9 +59,9 @@ impl Images {
 
 /// What is known of scripts.
 #[derive(Clone, Hash)]
-pub(super) struct Scripts {
+pub(super) struct ScriptKnowledge {
     images: Images,
-    members: Vec<Option<Shared<Member>>>,
+    members: Vec<Option<CopyOnWrite<Member>>>,
     /// What each supervisor has saved: the script that is used, and the one held besides.
     saved: Vec<(u64, Option<u64>)>,
     /// The database that the last component of each has saved.
@@ -99,7 +99,7 @@ fn image(nodes: u8, source: u64) -> (u64, Vec<u8>) {
     (digest_of(&image), image)
 }
 
-impl Scripts {
+impl ScriptKnowledge {
     fn new(nodes: u16, left: ScriptBudget) -> Self {
         let images = [image(nodes as u8, 1), image(nodes as u8, 2)];
         let first = images[0].0;
@@ -171,7 +171,7 @@ impl Scripts {
     }
 }
 
-impl World {
+impl NetWorld {
     /// A settled cluster with a script in force.
     pub(in super::super) fn scripted(
         count: u16,
@@ -179,7 +179,7 @@ impl World {
         scripts: ScriptBudget,
     ) -> Self {
         let mut world = Self::settled_with(count, 1, left);
-        world.scripts = Some(Shared::new(Scripts::new(count, scripts)));
+        world.scripts = Some(CopyOnWrite::new(ScriptKnowledge::new(count, scripts)));
         world.ranks().for_each(|node| drop(world.collect(node)));
         world.deliver_all(Instant(0));
         world.beats.clear();
@@ -196,17 +196,19 @@ impl World {
         has_acted
     }
 
-    fn step_member(&mut self, node: Rank, scripts: &mut Scripts) -> bool {
+    fn step_member(&mut self, node: Rank, scripts: &mut ScriptKnowledge) -> bool {
         let at = usize::from(node.0);
         let count = self.nodes.len() as u16;
-        let Some(component) = self.nodes[at].as_mut().map(Shared::change) else { return false };
+        let Some(component) = self.nodes[at].as_mut().map(CopyOnWrite::change) else {
+            return false;
+        };
         let images = scripts.images.clone();
         if scripts.members[at].is_none() {
             let (used, next) = scripts.saved[at];
             let mut member = Member::new(node, count, used);
             next.into_iter().for_each(|next| member.hold(next));
             declare(&program_of(images.of(used)), component, count);
-            scripts.members[at] = Some(Shared::new(member));
+            scripts.members[at] = Some(CopyOnWrite::new(member));
             if node == AT {
                 scripts.task.forget_sent();
             }
@@ -229,7 +231,7 @@ impl World {
         self.evaluate_script(node, scripts)
     }
 
-    fn carry_script_step(&mut self, node: Rank, step: ScriptStep, scripts: &mut Scripts) {
+    fn carry_script_step(&mut self, node: Rank, step: ScriptStep, scripts: &mut ScriptKnowledge) {
         let at = usize::from(node.0);
         match step {
             ScriptStep::Offer { to, digest } => {
@@ -263,7 +265,7 @@ impl World {
     }
 
     /// The first node that uses a script has decided that it is in force.
-    fn check_use(&self, node: Rank, digest: u64, scripts: &mut Scripts) {
+    fn check_use(&self, node: Rank, digest: u64, scripts: &mut ScriptKnowledge) {
         if !scripts.in_force.insert(digest) {
             return;
         }
@@ -281,10 +283,12 @@ impl World {
     }
 
     /// Evaluates, if that is due, and sends the orders; returns whether there was anything.
-    fn evaluate_script(&mut self, node: Rank, scripts: &mut Scripts) -> bool {
+    fn evaluate_script(&mut self, node: Rank, scripts: &mut ScriptKnowledge) -> bool {
         let at = usize::from(node.0);
         let Some(member) = &mut scripts.members[at] else { return false };
-        let Some(component) = self.nodes[at].as_mut().map(Shared::change) else { return false };
+        let Some(component) = self.nodes[at].as_mut().map(CopyOnWrite::change) else {
+            return false;
+        };
         let images = scripts.images.clone();
         let program = program_of(images.of(member.used()));
         let member = member.change();
@@ -314,11 +318,11 @@ impl World {
     }
 
     /// Carries out what an order has sent; its own task's orders are judged at once.
-    fn carry_orders(&mut self, node: Rank, scripts: &mut Scripts) -> usize {
-        self.scripts = Some(Shared::new(scripts.clone()));
+    fn carry_orders(&mut self, node: Rank, scripts: &mut ScriptKnowledge) -> usize {
+        self.scripts = Some(CopyOnWrite::new(scripts.clone()));
         let beats = self.carry_out(node).len();
         if let Some(carried) = self.scripts.take() {
-            *scripts = Scripts::clone(&carried);
+            *scripts = ScriptKnowledge::clone(&carried);
         }
         beats
     }
@@ -373,7 +377,7 @@ impl World {
     /// Whether the node of the task follows a manager, of which it is a member.
     fn has_manager_of_task(&self) -> bool {
         let Some(at) = &self.nodes[usize::from(AT.0)] else { return false };
-        let manages = |it: &&Shared<super::Small>| {
+        let manages = |it: &&CopyOnWrite<super::Small>| {
             it.role() == Role::Manager
                 && it.term() == at.term()
                 && (it.me() == AT || it.database().standing(AT).incarnation == at.incarnation())
@@ -382,9 +386,9 @@ impl World {
     }
 
     /// What may happen next about the script.
-    pub(super) fn script_moves(&self) -> Vec<(Move, Self)> {
+    pub(super) fn script_moves(&self) -> Vec<(NetMove, Self)> {
         let Some(scripts) = &self.scripts else { return Vec::new() };
-        let done = |what: Move, act: &dyn Fn(&mut Self)| {
+        let done = |what: NetMove, act: &dyn Fn(&mut Self)| {
             let mut world = self.clone();
             act(&mut world);
             (what, world)
@@ -392,28 +396,28 @@ impl World {
         let mut next = Vec::new();
         let runs = |node: Rank| self.nodes[usize::from(node.0)].is_some();
         if scripts.left.errors > 0 && runs(AT) {
-            next.push(done(Move::Error(AT), &|world| world.err()));
+            next.push(done(NetMove::Error(AT), &|world| world.err()));
         }
         for node in self.ranks().filter(|node| scripts.left.ticks > 0 && runs(*node)) {
             let mut world = self.clone();
             if world.tick_script(node) {
-                next.push((Move::Tick(node), world));
+                next.push((NetMove::Tick(node), world));
             }
         }
         for (to, digest) in &scripts.parcels {
-            next.push(done(Move::Carry(*to), &|world| world.carry_script(*to, *digest)));
+            next.push(done(NetMove::Carry(*to), &|world| world.carry_script(*to, *digest)));
         }
         let manager = |node: &Rank| {
             self.nodes[usize::from(node.0)].as_ref().is_some_and(|it| it.role() == Role::Manager)
         };
         for node in self.ranks().filter(|node| scripts.left.loads > 0 && manager(node)) {
-            next.push(done(Move::Load(node), &|world| world.load(node)));
+            next.push(done(NetMove::Load(node), &|world| world.load(node)));
         }
         next
     }
 
-    fn scripts(&mut self) -> &mut Scripts {
-        self.scripts.as_mut().map(Shared::change).expect("there is a script")
+    fn scripts(&mut self) -> &mut ScriptKnowledge {
+        self.scripts.as_mut().map(CopyOnWrite::change).expect("there is a script")
     }
 
     /// The task reports an error.
@@ -469,7 +473,7 @@ impl World {
     }
 }
 
-impl Scripts {
+impl ScriptKnowledge {
     /// What the supervisor of the task's node sends its component next.
     fn next_change(&mut self) -> Option<Change> {
         if self.owed > 0 {

@@ -1,8 +1,8 @@
 //! What members show in the explorer (M-6).
 
-use super::{Shared, Small, Violation, World};
+use super::{CopyOnWrite, NetWorld, Small, Violation};
 
-impl World {
+impl NetWorld {
     /// Checks a view that was shown in the step to here: a number has one content, numbers rise,
     /// and what the view does not contain is fenced.
     pub(super) fn check_view(&self, before: &Small, after: &Small) -> Result<(), Violation> {
@@ -15,7 +15,8 @@ impl World {
             let what = format!("node {me}: {number:?} after {:?}", last.number());
             return Err(Violation::new("view-monotone", what));
         }
-        let is_another = |it: &&Shared<Small>| it.view().number() == number && it.view() != view;
+        let is_another =
+            |it: &&CopyOnWrite<Small>| it.view().number() == number && it.view() != view;
         if let Some(other) = self.nodes.iter().flatten().find(is_another) {
             let what = format!("nodes {me} and {} show two views {number:?}", other.me());
             return Err(Violation::new("view-agreement", what));
