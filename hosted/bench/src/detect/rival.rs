@@ -44,8 +44,6 @@ impl Identity for SwimMember {
 
 type Machine = Foca<SwimMember, PostcardCodec, ChaCha8Rng, NoCustomBroadcast>;
 type SwimRuntime = AccumulatingRuntime<SwimMember>;
-type SwimRuntime = AccumulatingRuntime<SwimMember>;
-type SwimRuntime = AccumulatingRuntime<SwimMember>;
 
 enum SwimFlight {
     Data { to: u16, bytes: Vec<u8> },
