@@ -83,7 +83,7 @@ impl<'net> Node<'net> {
         loop {
             let Self { endpoint, member, boots, .. } = self;
             let save = |_: &_| Ok::<(), Infallible>(());
-            match member.poll_output(endpoint, boots, now, save) {
+            match member.poll_output(endpoint, boots, save) {
                 Ok(Some(MemberOutput::Removed { node, boot, .. })) => {
                     // Peers are admitted by this loop alone, and it asks `boots`.
                     self.member.handle_acknowledged(now, node, boot);

@@ -45,6 +45,11 @@ pub enum Event {
         /// The peer that has ended.
         peer: Peer,
     },
+    /// A fence of `peer` that had failed holds now ([`Endpoint::fence`](super::Endpoint::fence)).
+    Fenced {
+        /// The fenced peer.
+        peer: Peer,
+    },
     /// A lane message or its credit did not reach `peer`: the lane is useless until the peer
     /// is fenced and admitted again.
     LaneLost {

@@ -6,15 +6,16 @@
 //!   clock ────────────────▶ handle_timeout ─┘               └─▶ poll_output: the host's part
 //! ```
 //!
-//! After each input the caller drains [`Member::poll_output`]. What is left to it is small: to save
-//! the database and the term, to restart what the manager has reset, to carry out actions on tasks,
-//! to forward frames to I'm-Alive Tasks, to report, and to admit peers, but none of a boot that
-//! [`Boots`] names as removed.
+//! After each input, and each [`Event::Fenced`](super::Event::Fenced) of the endpoint, the caller
+//! drains [`Member::poll_output`]. What is left to it is small: to save the database and the term,
+//! to restart what the manager has reset, to carry out actions on tasks, to forward frames to
+//! I'm-Alive Tasks, to report, and to admit peers, but none of a boot that [`Boots`] names as
+//! removed.
 //!
-//! A fence that fails is tried again until it holds; until then it is confirmed to no node. A frame
-//! or heartbeat that cannot be posted is dropped: the DIR net tolerates losses.
+//! A fence that fails is tried again by the endpoint until it holds; until then it is confirmed to
+//! no node. A frame or heartbeat that cannot be posted is dropped: the DIR net tolerates losses.
 
-use super::mutants::{FAILED_FENCE_CONFIRMED, FAILED_FENCE_LEFT, REMOVAL_FORGOTTEN};
+use super::mutants::{FAILED_FENCE_CONFIRMED, REMOVAL_FORGOTTEN};
 use super::{Endpoint, Machine, Plan};
 use crate::decision::{Decision, Removals};
 use crate::dirnet::{
@@ -28,8 +29,6 @@ use crate::time::{Duration, Instant};
 /// The kind of a lane message that is a [`Frame`] of the DIR net.
 pub const FRAME_KIND: u16 = 3;
 
-/// How often a fence that failed is tried again.
-const FENCE_EVERY: Duration = Duration::from_millis(100);
 /// Pulses are looked at this many times in the period in which one is sent.
 const LOOKS: u64 = 8;
 /// No deadline.
@@ -121,8 +120,6 @@ pub struct Member<const NODES: usize, const TASKS: usize> {
     /// Nodes of which fences are due, and those of them that the host knows of.
     due: PeerSet,
     announced: PeerSet,
-    /// When the fences that failed are tried again.
-    fence_at: Instant,
 }
 
 impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
@@ -150,7 +147,6 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
             looks_at: 0,
             due: PeerSet::EMPTY,
             announced: PeerSet::EMPTY,
-            fence_at: NEVER,
         }
     }
 
@@ -177,7 +173,7 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let machine = self.machine.poll_timeout().unwrap_or(NEVER);
-        machine.min(self.look_at).min(self.fence_at)
+        machine.min(self.look_at)
     }
 
     /// Handles the next new heartbeat if a look is due; `false` once the look is over. A torn
@@ -237,8 +233,7 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
         self.machine.handle_fenced(now, node, boot);
     }
 
-    /// The next thing that the host has to do; what the endpoint can do is done before, and fences
-    /// that failed are tried again once that is due. `save` is
+    /// The next thing that the host has to do; what the endpoint can do is done before. `save` is
     /// called first, each time: it saves the database, if it has changed, beyond the end of this
     /// process, before any other node learns of its content.
     ///
@@ -248,7 +243,6 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
         &mut self,
         endpoint: &mut Endpoint<F, SLOTS, PEERS, M>,
         boots: &mut Boots<PEERS>,
-        now: Instant,
         save: impl FnOnce(&Database<NODES, TASKS>) -> Result<(), E>,
     ) -> Result<Option<MemberOutput>, E>
     where
@@ -272,51 +266,37 @@ impl<const NODES: usize, const TASKS: usize> Member<NODES, TASKS> {
                 other => return Ok(Some(MemberOutput::Order(other))),
             }
         }
-        if now >= self.fence_at {
-            self.fence_at = NEVER;
-            self.machine.unfenced().for_each(|(node, _)| self.due.insert(Peer(node.0)));
-        }
-        // Behind everything that was decided together with them.
-        let due = |it: &Self| it.machine.unfenced().find(|(node, _)| it.due.contains(Peer(node.0)));
-        while let Some((node, boot)) = due(self) {
+        // Behind everything that was decided together with them. One whose fence has failed waits
+        // for the endpoint's next attempt.
+        let mut refused = PeerSet::EMPTY;
+        loop {
+            let due = self.due.without(endpoint.unfenced()).without(refused);
+            let next = self.machine.unfenced().find(|(node, _)| due.contains(Peer(node.0)));
+            let Some((node, boot)) = next else { return Ok(None) };
             let peer = Peer(node.0);
             if !self.announced.contains(peer) {
                 self.announced.insert(peer);
                 return Ok(Some(MemberOutput::Fencing { node, boot }));
             }
+            if endpoint.admitted().contains(peer)
+                && boots.admitted(peer) <= boot
+                && endpoint.fence(peer).is_err()
+                && !FAILED_FENCE_CONFIRMED.is_planted()
+            {
+                continue;
+            }
+            let term = self.machine.term();
+            if endpoint.remove(Decision { term, removed: peer, last: boot }).is_err() {
+                refused.insert(peer);
+                continue;
+            }
             self.announced.remove(peer);
             self.due.remove(peer);
-            if let Some(is_new) = self.fence(endpoint, boots, (node, boot)) {
-                return Ok(Some(MemberOutput::Removed { node, boot, is_new }));
-            }
-            if !FAILED_FENCE_LEFT.is_planted() {
-                self.fence_at = self.fence_at.min(now.after(FENCE_EVERY));
-            }
+            let is_new = boots.admits(peer, boot);
+            boots.handle_removed(peer, boot);
+            // No view waits for the host: an admission that is under way is refused.
+            self.machine.handle_carried_out(node, boot);
+            return Ok(Some(MemberOutput::Removed { node, boot, is_new }));
         }
-        Ok(None)
-    }
-
-    /// Fences the boots of `node` up to `boot`, and removes them from all machines; whether that is
-    /// new, or `None` if it must be tried again.
-    fn fence<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>(
-        &mut self,
-        endpoint: &mut Endpoint<F, SLOTS, PEERS, M>,
-        boots: &mut Boots<PEERS>,
-        (node, boot): (Rank, Incarnation),
-    ) -> Option<bool> {
-        let peer = Peer(node.0);
-        if endpoint.admitted().contains(peer) && boots.admitted(peer) <= boot {
-            match endpoint.fence(peer) {
-                Err(_) if FAILED_FENCE_CONFIRMED.is_planted() => {}
-                fenced => fenced.ok()?,
-            }
-        }
-        let term = self.machine.term();
-        endpoint.remove(Decision { term, removed: peer, last: boot }).ok()?;
-        let is_new = boots.admits(peer, boot);
-        boots.handle_removed(peer, boot);
-        // No view waits for the host: an admission that is under way is refused.
-        self.machine.handle_carried_out(node, boot);
-        Some(is_new)
     }
 }

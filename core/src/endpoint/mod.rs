@@ -79,7 +79,7 @@ use crate::neb::{self, NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
 use lanes::Lanes;
-use mutants::FENCE_ERROR_IGNORED;
+use mutants::{FAILED_FENCE_LEFT, FENCE_ERROR_IGNORED};
 
 /// Deadlines are rounded up to multiples of this.
 const TICK: Duration = Duration::from_micros(1);
@@ -89,14 +89,19 @@ pub const OWNER_TIMERS: u32 = 56;
 const MAILBOX: Key = Key(0);
 const BROADCAST: Key = Key(1);
 const MACHINES: Key = Key(2);
+const FENCES: Key = Key(3);
 const MACHINE_TIMERS: u32 = 8;
 const TIMERS: usize = (MACHINE_TIMERS + OWNER_TIMERS) as usize;
 /// Steps of the wheel in one poll; the rest is left to the next poll, which is due at once.
 const WHEEL_BUDGET: u32 = 2 * TIMERS as u32;
 
+/// How often a fence that failed is tried again.
+const FENCE_EVERY: Duration = Duration::from_millis(100);
+
 /// Completions handled by one poll.
 const BATCH: usize = 16;
-/// A poll makes at most one event for each completion and each outbox, a fence one.
+/// A poll makes at most one event for each completion, each outbox and each fence that failed
+/// before; a fence makes one.
 const EVENTS: usize = BATCH + 2 * PeerSet::CAPACITY;
 
 /// The number of slots of one origin that an endpoint can vote on at a time.
@@ -114,6 +119,10 @@ pub struct Endpoint<F: Fabric, const SLOTS: usize, const PEERS: usize, M = Machi
     plan: Plan,
     incarnation: Incarnation,
     admitted: PeerSet,
+    /// The peers whose fence has failed, and when it is tried again: at the next poll, if not
+    /// known.
+    unfenced: PeerSet,
+    fence_at: Option<Instant>,
     mailbox: Mailbox<SLOTS, PEERS>,
     outboxes: [Outbox; PEERS],
     /// Outboxes whose write a full queue refused.
@@ -194,6 +203,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
             plan: plan.clone(),
             incarnation,
             admitted: PeerSet::only(me),
+            unfenced: PeerSet::EMPTY,
+            fence_at: None,
             mailbox,
             outboxes,
             unposted: PeerSet::EMPTY,
@@ -222,6 +233,11 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     /// The peers that may reach this endpoint and are reachable, itself included.
     pub const fn admitted(&self) -> PeerSet {
         self.admitted
+    }
+
+    /// The peers whose fence has failed and is tried again. They may still write here.
+    pub const fn unfenced(&self) -> PeerSet {
+        self.unfenced
     }
 
     /// The counters of this incarnation.
@@ -287,7 +303,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     ///
     /// # Errors
     /// [`FenceError`]; messages of the peer are refused all the same, but its tickets are still
-    /// waited for.
+    /// waited for. Polls try again every 100 ms, until it holds: [`Event::Fenced`].
     pub fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
         self.check_other(peer)?;
         self.lanes[peer.index()] = None;
@@ -298,13 +314,34 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         }
         match self.fabric.fence(peer) {
             Err(_) if FENCE_ERROR_IGNORED.is_planted() => {}
-            fenced => fenced?,
+            Err(error) => {
+                self.unfenced.insert(peer);
+                return Err(error);
+            }
+            Ok(()) => {}
         }
         debug!("peer {} fenced", peer.0);
+        self.unfenced.remove(peer);
         self.admitted.remove(peer);
         self.mailbox.handle_fenced(peer);
         self.machines.handle_fenced(peer);
         Ok(())
+    }
+
+    /// Tries fences again that have failed.
+    #[cold]
+    fn fence_again(&mut self, now: Instant) {
+        let due = *self.fence_at.get_or_insert(now.after(FENCE_EVERY));
+        if now < due || FAILED_FENCE_LEFT.is_planted() {
+            return;
+        }
+        for peer in self.unfenced.iter() {
+            if self.fence(peer).is_ok() {
+                self.push(Event::Fenced { peer });
+            }
+        }
+        let is_left = !self.unfenced.is_empty();
+        self.fence_at = is_left.then(|| now.after(FENCE_EVERY));
     }
 
     /// Refuses a peer that is not another member: no member fences itself.
@@ -434,6 +471,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     #[inline]
     pub fn poll(&mut self, now: Instant) -> usize {
         assert!(self.events.is_empty(), "drain poll_event before the next poll");
+        if !self.unfenced.is_empty() {
+            self.fence_again(now);
+        }
         // First, so that reads which end while they are posted are judged in the same poll.
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.poll(&mut self.fabric, now);
@@ -472,7 +512,9 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let broadcast = self.broadcast.as_ref().and_then(Neb::poll_timeout);
         let (mailbox, machines) = (self.mailbox.poll_timeout(), self.machines.poll_timeout());
-        let deadlines = [(MAILBOX, mailbox), (BROADCAST, broadcast), (MACHINES, machines)];
+        let fences = (!self.unfenced.is_empty()).then(|| self.fence_at.unwrap_or(Instant(0)));
+        let deadlines =
+            [(MAILBOX, mailbox), (BROADCAST, broadcast), (MACHINES, machines), (FENCES, fences)];
         for (key, deadline) in deadlines {
             let kept = self.wheel.keep(key, deadline);
             debug_assert!(kept.is_ok(), "the machines have their keys");

@@ -43,12 +43,13 @@ pub use messages::BroadcastError;
 pub use own_tasks::TaskRefused;
 pub use rendezvous::TensorError;
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use weft_core::dirnet::ComponentIncarnation;
-use weft_core::endpoint::{Boots, Plan};
+use weft_core::endpoint::{self, Boots, Plan};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Rank};
 use weft_core::time::Instant;
 
@@ -79,6 +80,7 @@ use inputs::{LinkInput, LinkReader};
 use inquiries::Inquiries;
 use naming::Naming;
 use own_tasks::OwnTasks;
+use pairs::Connection;
 use parts::PartSource;
 use signing::KeyBook;
 use tensor_clients::TensorClients;
@@ -130,6 +132,8 @@ pub(crate) struct Component {
     /// The incarnations that are admitted as soon as their end of the pair arrives; over verbs
     /// only.
     expected: Vec<Option<Incarnation>>,
+    /// The connections that wait for the fence of the incarnation before.
+    behind_fence: BTreeMap<Peer, Connection>,
     /// The peers whose pair is lost, as last reported to the supervisor.
     told_lost: PeerSet,
     events: Events,
@@ -239,6 +243,7 @@ impl Component {
             keys: KeyBook::new(cluster.nodes),
             puts: Puts::new(cluster.nodes),
             expected: vec![None; cluster.nodes],
+            behind_fence: BTreeMap::new(),
             told_lost: PeerSet::EMPTY,
             events: Events::new(cluster.nodes),
             passed_ns: now_ns(),
@@ -416,6 +421,10 @@ impl Component {
         let mut drained = false;
         while let Some(event) = self.endpoint.poll_event() {
             drained = true;
+            if let endpoint::Event::Fenced { peer } = event {
+                self.handle_fence_held(peer)?;
+                continue;
+            }
             if self.own_puts.handle_event(event, now_ns) {
                 continue;
             }
@@ -472,11 +481,6 @@ impl Component {
     ) -> Result<Flow, NodeError> {
         match word {
             ToComponent::Start { .. } => return Err(NodeError::Link("a second start")),
-            ToComponent::Connect { peer, boot, .. }
-                if !self.boots.admits(Peer(peer), Incarnation(boot)) =>
-            {
-                tracing::debug!(peer, boot, "an admission of a boot that was removed meanwhile");
-            }
             ToComponent::Acknowledged { peer, boot } => {
                 let (node, boot) = (Rank(peer), Incarnation(boot));
                 self.with_dirnet(|dirnet, ground| {

@@ -363,6 +363,4 @@ pub(super) enum FromComponent {
     Disputed(ConflictStatus),
     /// A node has equivocated: the proof.
     Proven(HeldProof),
-    /// A peer could not be fenced: its process does not die.
-    StillReaching { peer: u16 },
 }

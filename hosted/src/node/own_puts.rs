@@ -157,7 +157,7 @@ impl OwnPuts {
             }
             Event::Full { to } | Event::TicketUnknown { to } => (to, false),
             Event::Lost { peer, .. } => (peer, true),
-            Event::Gone { .. } | Event::LaneLost { .. } => return false,
+            Event::Gone { .. } | Event::Fenced { .. } | Event::LaneLost { .. } => return false,
         };
         let is_own = self.held.contains(to);
         if is_own && !is_put {

@@ -168,7 +168,7 @@ impl Puts {
             | Event::TicketUnknown { to }
             | Event::Lost { peer: to, .. } => to,
             // The peer's supervisor will report what became of it.
-            Event::Gone { .. } | Event::LaneLost { .. } => return None,
+            Event::Gone { .. } | Event::Fenced { .. } | Event::LaneLost { .. } => return None,
         };
         let line = self.lines.get_mut(to.index())?;
         let job = line.front_mut()?;
@@ -193,7 +193,7 @@ impl Puts {
                 let ended = line.pop_front()?;
                 return Some((ended.ticket, Outcome::Put(ended.outcome)));
             }
-            Event::Gone { .. } | Event::LaneLost { .. } => {}
+            Event::Gone { .. } | Event::Fenced { .. } | Event::LaneLost { .. } => {}
         }
         None
     }

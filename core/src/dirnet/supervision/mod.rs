@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   peers' supervisors ── met, alive, dead, parted, fenced, isolated, released ──┐
-//!   own component ─────── removed, lost, still reaching, joined, isolation ──────┼─▶ Supervision
+//!   own component ─────── removed, lost, joined, isolation ─────────────────────┼─▶ Supervision
 //!   host ──────────────── started, ready, entered, ended, time ──────────────────┘        │
 //!                                                                                       Order
 //!   component: Connect, Fence, Acknowledge, Parted, LearnIsolation, LearnRelease ◀────────┤
@@ -47,8 +47,6 @@ use order::Orders;
 use own::Own;
 use peers::Neighbour;
 
-/// How often a peer that could not be fenced is fenced again.
-const FENCE_EVERY: Duration = Duration::from_millis(1_000);
 /// How long an incarnation for which work was lost may take to be confirmed dead, before it is
 /// fenced. The lower rank waits twice as long, so that the two do not fence each other.
 const LOSS_GRACE: Duration = Duration::from_millis(2_000);
@@ -64,10 +62,6 @@ pub struct Supervision<const NODES: usize> {
     me: Rank,
     own: Own,
     peers: [Neighbour; NODES],
-    /// Peers whose process did not die when it was fenced.
-    unfenced: PeerSet,
-    /// When they are fenced again.
-    fence_at: Option<Instant>,
     orders: Orders,
 }
 
@@ -80,8 +74,6 @@ impl<const NODES: usize> Supervision<NODES> {
             me,
             own: Own::default(),
             peers: [Neighbour::default(); NODES],
-            unfenced: PeerSet::EMPTY,
-            fence_at: None,
             orders: Orders::default(),
         }
     }
@@ -95,12 +87,11 @@ impl<const NODES: usize> Supervision<NODES> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let of_peers = self.peers.iter().flat_map(|peer| [peer.lost_at, peer.refuse_at]);
-        of_peers.flatten().chain(self.fence_at).min()
+        of_peers.flatten().min()
     }
 
     /// Time has passed: an incarnation that counts as lost and still runs is fenced, and receives
-    /// that; one that was removed and still runs receives that; a peer that could not be fenced is
-    /// fenced again.
+    /// that; one that was removed and still runs receives that.
     ///
     /// # Panics
     /// When [`Self::poll_order`] was not drained: a bug of the caller.
@@ -121,13 +112,6 @@ impl<const NODES: usize> Supervision<NODES> {
             {
                 let fenced = known.refuse(fenced.up_to, fenced.decided);
                 self.orders.push(Order::Refuse(peer, fenced));
-            }
-        }
-        if self.fence_at.take_if(|at| *at <= now).is_some() {
-            for peer in core::mem::take(&mut self.unfenced).iter() {
-                // Meanwhile a later incarnation of it may run, which the component did not admit.
-                let connect = self.admitted(peer).map(|it| Order::Connect(peer, it));
-                self.orders.push(connect.unwrap_or(Order::Fence(peer)));
             }
         }
     }

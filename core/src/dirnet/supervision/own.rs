@@ -6,7 +6,7 @@ use crate::dirnet::{
     UNSEEN_ISOLATIONS_END_NOTHING,
 };
 use crate::dirnet::{ComponentIncarnation, Level, Standing};
-use crate::ids::{Incarnation, Peer, PeerSet, Rank};
+use crate::ids::{Incarnation, Peer, Rank};
 
 /// What a supervisor knows of its own node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,7 +64,6 @@ impl<const NODES: usize> Supervision<NODES> {
     pub fn handle_ended(&mut self) {
         (self.own.incarnation, self.own.is_ready) = (None, false);
         self.peers.iter_mut().for_each(super::Neighbour::handle_own_end);
-        (self.unfenced, self.fence_at) = (PeerSet::EMPTY, None);
     }
 
     /// This boot of the node is over: its peers have removed it, or it cannot keep a promise.

@@ -1,8 +1,6 @@
 //! The peers: sessions, incarnations, and what was decided about them.
 
-use super::{
-    Announcement, FENCE_EVERY, Fenced, LOSS_GRACE, Level, Order, REMOVAL_GRACE, Supervision, Term,
-};
+use super::{Announcement, Fenced, LOSS_GRACE, Level, Order, REMOVAL_GRACE, Supervision, Term};
 use crate::dirnet::standing::Admission;
 use crate::dirnet::{
     ADMITTED_BEFORE_FENCED, ISOLATED_NODES_WAIT, LATE_REMOVALS_COUNT, OLD_REMOVALS_COUNT,
@@ -299,12 +297,6 @@ impl<const NODES: usize> Supervision<NODES> {
         if known.admitted.is_some_and(|it| it.incarnation == incarnation) {
             known.lost_at.get_or_insert(now.after(grace));
         }
-    }
-
-    /// The process of `peer` did not die when the component fenced it.
-    pub fn handle_still_reaching(&mut self, now: Instant, peer: Peer) {
-        self.unfenced.insert(peer);
-        self.fence_at = Some(now.after(FENCE_EVERY));
     }
 
     /// Ends the admitted incarnation of `peer`. It must end for good only if the own component may

@@ -169,26 +169,6 @@ fn of_two_that_lose_each_other_the_higher_rank_fences_first() {
 }
 
 #[test]
-fn a_peer_that_could_not_be_fenced_is_fenced_again_or_its_next_incarnation_admitted() {
-    let mut supervision = running();
-    after(&mut supervision, |it| it.handle_dead(PEER, 1, Incarnation(1)));
-    let fail = |supervision: &mut Pair| {
-        supervision.handle_still_reaching(Instant(5), PEER);
-        supervision.poll_timeout().unwrap()
-    };
-    let due = fail(&mut supervision);
-    assert_eq!(due, Instant(5).after(FENCE_EVERY));
-    assert_eq!(after(&mut supervision, |it| it.handle_time(due)), [Order::Fence(PEER)]);
-    assert_eq!(supervision.poll_timeout(), None);
-    let due = fail(&mut supervision);
-    alive(&mut supervision, 1, first(2));
-    assert_eq!(after(&mut supervision, |it| it.handle_time(due)), connect(first(2)));
-    fail(&mut supervision);
-    supervision.handle_ended();
-    assert_eq!(supervision.poll_timeout(), None, "it ended with the component");
-}
-
-#[test]
 fn a_boot_that_was_removed_by_decision_stays_out_and_the_next_boot_is_admitted() {
     let mut supervision = running();
     let known = [report(1, Level::Down), Order::Acknowledge(PEER, Incarnation(1))];

@@ -181,13 +181,13 @@ impl<E> EndpointTurn<'_, '_, E> {
 
     /// The cluster has decided that the admitted incarnation of `peer` has ended.
     pub(crate) fn fence(&mut self, peer: Peer) {
-        self.begin_fence(peer);
+        self.begin_fence(peer, REFUSALS_MAX);
         self.try_fence(peer);
     }
 
-    /// `peer` is fenced next, which may fail a few times.
-    pub(crate) fn begin_fence(&mut self, peer: Peer) {
-        let refusals = self.seat.draw(2) * self.seat.draw(REFUSALS_MAX);
+    /// `peer` is fenced next, which may fail, less than `refusals_max` times.
+    pub(crate) fn begin_fence(&mut self, peer: Peer, refusals_max: u64) {
+        let refusals = self.seat.draw(2) * self.seat.draw(refusals_max);
         self.node.endpoint.fabric().refuse(refusals);
         let other = self.other(peer);
         (other.awaited, other.admitted, other.pending) = (None, None, 0);
@@ -263,6 +263,7 @@ impl<E> EndpointTurn<'_, '_, E> {
                 endpoint::Event::Full { .. }
                 | endpoint::Event::TicketUnknown { .. }
                 | endpoint::Event::Gone { .. }
+                | endpoint::Event::Fenced { .. }
                 | endpoint::Event::LaneLost { .. } => {}
             }
         }

@@ -25,6 +25,9 @@ const REPEAT_EVERY: u32 = 64;
 const ISOLATE_IN: u64 = 4_000;
 const RELEASE_IN: u64 = 40;
 
+/// How often a fence by decision fails, at most: the endpoint tries again every 100 ms.
+const REFUSALS_MAX: u64 = 5;
+
 const _: () = assert!(LANE_LEN as usize >= FRAME_LEN);
 
 /// A message between processes that is not the endpoint's.
@@ -233,7 +236,7 @@ impl ComponentPeer {
     }
 
     fn drain(&mut self, run: &Members, seat: &mut Seat<'_, MemberEvent>) {
-        let (now, me) = (seat.now, self.machine().me());
+        let me = self.machine().me();
         loop {
             let Self { inner, member, boots, .. } = self;
             let mut turn = inner.turn(seat, MemberEvent::Endpoint);
@@ -244,12 +247,12 @@ impl ComponentPeer {
                 }
                 Ok::<(), Infallible>(())
             };
-            let output = member.poll_output(turn.endpoint(), boots, now, save);
+            let output = member.poll_output(turn.endpoint(), boots, save);
             let Ok(Some(output)) = output else { break };
             match output {
                 MemberOutput::Fencing { node, boot } => {
                     if boots.admitted(Peer(node.0)) <= boot {
-                        turn.begin_fence(Peer(node.0));
+                        turn.begin_fence(Peer(node.0), REFUSALS_MAX);
                     }
                 }
                 MemberOutput::Removed { node, boot, .. } => {

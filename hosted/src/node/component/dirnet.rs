@@ -405,7 +405,7 @@ impl ComponentDirNet {
             let Self { member, saved, nodes, .. } = self;
             let save = |database: &_| saved.save(*nodes, database);
             let (endpoint, boots) = (&mut *ground.endpoint, &mut *ground.boots);
-            match member.poll_output(endpoint, boots, Instant(now_ns), save)? {
+            match member.poll_output(endpoint, boots, save)? {
                 None => return Ok(()),
                 Some(MemberOutput::Order(order)) => self.carry_out(now_ns, order)?,
                 Some(MemberOutput::Fencing { node, boot }) => ground.drop_pairs(node, boot),

@@ -20,12 +20,8 @@ use crate::node::link::FromComponent;
 use crate::process::Pidfd;
 use crate::shm::{Grant, RemoteMemory, SegmentError};
 
-/// Whether a fenced incarnation can still reach this memory: then the next one is not admitted.
-#[derive(PartialEq, Eq)]
-enum Fenced {
-    Yes,
-    No,
-}
+/// An incarnation to connect: its number, its boot, and what its memory is mapped by.
+pub(super) type Connection = ((Incarnation, Incarnation), Vec<OwnedFd>);
 
 /// Why a peer is not admitted: its fault or the machine's, and no reason for this component to end.
 #[derive(Debug)]
@@ -57,7 +53,12 @@ impl Component {
         (incarnation, boot): (Incarnation, Incarnation),
         fds: Vec<OwnedFd>,
     ) -> Result<(), NodeError> {
-        if self.fence_for(peer)? == Fenced::No {
+        if !self.boots.admits(peer, boot) {
+            tracing::debug!(peer = peer.0, boot = boot.0, "of a boot that was removed meanwhile");
+            return Ok(());
+        }
+        if !self.try_fence(peer) {
+            self.behind_fence.insert(peer, ((incarnation, boot), fds));
             return Ok(());
         }
         // Not sooner: a removal of the boot before, which may still write here, must fence it.
@@ -103,7 +104,17 @@ impl Component {
 
     /// Fences `peer`: its incarnation has ended.
     pub(super) fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
-        self.fence_for(peer).map(drop)
+        self.behind_fence.remove(&peer);
+        self.try_fence(peer);
+        Ok(())
+    }
+
+    /// A fence that had failed holds: what waited for it goes on.
+    pub(super) fn handle_fence_held(&mut self, peer: Peer) -> Result<(), NodeError> {
+        match self.behind_fence.remove(&peer) {
+            Some((numbers, fds)) => self.connect(peer, numbers, fds),
+            None => self.fence(peer),
+        }
     }
 
     /// Reports every pair that was lost since the last call, once for each incarnation. Over shared
@@ -125,19 +136,24 @@ impl Component {
         Ok(())
     }
 
-    fn fence_for(&mut self, peer: Peer) -> Result<Fenced, NodeError> {
+    /// Fences what was admitted of `peer`; whether the fence holds. If not, the endpoint tries again.
+    fn try_fence(&mut self, peer: Peer) -> bool {
         self.membership.handle_fenced(peer);
         if let Some(expected) = self.expected.get_mut(peer.index()) {
             *expected = None;
         }
-        if self.endpoint.fence(peer).is_ok() {
-            self.events.handle_fenced(peer, Verdict::Ended);
-            self.note_settled(peer);
-            return Ok(Fenced::Yes);
+        let fenced = self.endpoint.fence(peer);
+        match fenced {
+            Ok(()) => {
+                self.events.handle_fenced(peer, Verdict::Ended);
+                self.note_settled(peer);
+            }
+            Err(error) => {
+                tracing::error!(peer = peer.0, %error, "not fenced; its tickets are waited for");
+                self.note_named(peer);
+            }
         }
-        self.note_named(peer);
-        self.tell(&FromComponent::StillReaching { peer: peer.0 })?;
-        Ok(Fenced::No)
+        fenced.is_ok()
     }
 
     fn report(&mut self, peer: Peer, done: Result<(), PairError>) -> Result<(), NodeError> {

@@ -272,10 +272,6 @@ impl Supervisor {
                 let (now, incarnation) = (Instant(now_ns()), Incarnation(incarnation));
                 self.supervision.handle_lost(now, Peer(peer), incarnation);
             }
-            FromComponent::StillReaching { peer } => {
-                tracing::error!(peer, "a fenced process does not die; its tickets are waited for");
-                self.supervision.handle_still_reaching(Instant(now_ns()), Peer(peer));
-            }
         }
     }
 
