@@ -136,7 +136,7 @@ impl Component {
         Ok(())
     }
 
-    /// Fences what was admitted of `peer`; whether the fence holds. If not, the endpoint tries again.
+    /// Fences what was admitted of `peer`; whether the fence holds. If not, the endpoint retries it.
     fn try_fence(&mut self, peer: Peer) -> bool {
         self.membership.handle_fenced(peer);
         if let Some(expected) = self.expected.get_mut(peer.index()) {
