@@ -494,7 +494,7 @@ impl Component {
                 self.handle_offer(Peer(peer), Incarnation(incarnation), &end)?;
             }
             ToComponent::Fence { peer } => {
-                self.fence(Peer(peer))?;
+                self.fence(Peer(peer));
                 self.with_dirnet(|dirnet, ground| dirnet.handle_gone(now_ns, Peer(peer), ground))?;
             }
             ToComponent::Isolated { peer, boot } => {

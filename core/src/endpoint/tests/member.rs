@@ -48,7 +48,7 @@ impl<'net> Process<'net> {
         let member = Member::new(now, machine, profile, &plan());
         let (resets, removed) = (Vec::new(), Vec::new());
         let mut process = Self { endpoint, member, boots: Boots::default(), resets, removed };
-        process.drain(now);
+        process.drain();
         process
     }
 
@@ -59,7 +59,7 @@ impl<'net> Process<'net> {
         }
     }
 
-    fn drain(&mut self, now: Instant) {
+    fn drain(&mut self) {
         let save = |_: &_| Ok::<(), Infallible>(());
         let Self { endpoint, member, boots, .. } = self;
         while let Ok(Some(output)) = member.poll_output(endpoint, boots, save) {
@@ -81,7 +81,7 @@ impl<'net> Process<'net> {
     fn acknowledge(&mut self, now: Instant) {
         for (node, boot, _) in core::mem::take(&mut self.removed) {
             self.member.handle_acknowledged(now, node, boot);
-            self.drain(now);
+            self.drain();
         }
     }
 
@@ -92,13 +92,13 @@ impl<'net> Process<'net> {
             assert_eq!(message.kind, FRAME_KIND);
             let (from, bytes) = (Rank(message.sender.0), message.payload.to_vec());
             self.member.handle_frame(now, from, &bytes).unwrap();
-            self.drain(now);
+            self.drain();
         }
         while self.member.look(&self.endpoint, now) {
-            self.drain(now);
+            self.drain();
         }
         self.member.handle_timeout(now);
-        self.drain(now);
+        self.drain();
     }
 
     fn members(&self) -> u32 {
@@ -231,7 +231,7 @@ fn a_look_ends_and_finds_no_heartbeat_twice() {
     let mut now = Instant(1);
     let mut all = three(&net, &mut now);
     all[0].member.machine_mut().handle_timeout(now.after(Duration::from_millis(1)));
-    all[0].drain(now);
+    all[0].drain();
     for _ in 0..2 {
         for process in &mut all {
             process.endpoint.poll(now);
@@ -242,7 +242,7 @@ fn a_look_ends_and_finds_no_heartbeat_twice() {
         let mut count = 0;
         while it.member.look(&it.endpoint, now) {
             count += 1;
-            it.drain(now);
+            it.drain();
         }
         count
     };

@@ -103,18 +103,18 @@ impl Component {
     }
 
     /// Fences `peer`: its incarnation has ended.
-    pub(super) fn fence(&mut self, peer: Peer) -> Result<(), NodeError> {
+    pub(super) fn fence(&mut self, peer: Peer) {
         self.behind_fence.remove(&peer);
         self.try_fence(peer);
-        Ok(())
     }
 
     /// A fence that had failed holds: what waited for it goes on.
     pub(super) fn handle_fence_held(&mut self, peer: Peer) -> Result<(), NodeError> {
-        match self.behind_fence.remove(&peer) {
-            Some((numbers, fds)) => self.connect(peer, numbers, fds),
-            None => self.fence(peer),
+        if let Some((numbers, fds)) = self.behind_fence.remove(&peer) {
+            return self.connect(peer, numbers, fds);
         }
+        self.fence(peer);
+        Ok(())
     }
 
     /// Reports every pair that was lost since the last call, once for each incarnation. Over shared
@@ -136,7 +136,7 @@ impl Component {
         Ok(())
     }
 
-    /// Fences what was admitted of `peer`; whether the fence holds. If not, the endpoint retries it.
+    /// Fences what was admitted of `peer`; whether that holds. If not, the endpoint tries again.
     fn try_fence(&mut self, peer: Peer) -> bool {
         self.membership.handle_fenced(peer);
         if let Some(expected) = self.expected.get_mut(peer.index()) {
