@@ -141,7 +141,7 @@ fn a_killed_cluster_is_dead_until_claimed() {
     let path = leave_behind(&dir);
     let error = dir.find(&name("t")).expect_err("no process runs");
     assert_eq!(error.code(), Code::ClusterDead);
-    assert!(error.cure().contains("weft up --name t"), "{}", error.cure());
+    assert!(error.cure().contains("weft down --name t"), "{}", error.cure());
 
     let claimed = dir.claim(&name("t")).expect("no process holds it");
     let left: Vec<_> = fs::read_dir(&path).expect("ours").flatten().collect();
