@@ -112,6 +112,12 @@ impl ClusterChoice {
 }
 
 impl ClusterChoice {
+    /// Whether the cluster runs now.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let found = client::find(&name(&self.name)?, Duration::ZERO);
+        found.map(drop).map_err(Failure::new)
+    }
+
     /// Watches the cluster.
     pub(super) fn watch(&self) -> Result<Watcher, Failure> {
         let patience = seconds("--patience", self.patience)?;

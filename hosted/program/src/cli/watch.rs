@@ -63,8 +63,8 @@ pub(super) fn run(arguments: &WatchArguments, output: Output) -> Result<(), Fail
             Err(error) if watcher.view().members.is_empty() => return Err(Failure::new(error)),
             Err(error @ ClientError::Replaced { .. }) => return Err(Failure::new(error)),
             // It ends by order, which leaves nothing, or its nodes are started again.
-            Err(_) => match arguments.cluster.find() {
-                Ok(_) => continue,
+            Err(_) => match arguments.cluster.check() {
+                Ok(()) => continue,
                 Err(failure) if failure.code() == Code::ClusterNotRunning => break,
                 Err(failure) => return Err(failure),
             },

@@ -110,11 +110,14 @@ impl Component {
 
     /// A fence that had failed holds: what waited for it goes on.
     pub(super) fn handle_fence_held(&mut self, peer: Peer) -> Result<(), NodeError> {
-        if let Some((numbers, fds)) = self.behind_fence.remove(&peer) {
-            return self.connect(peer, numbers, fds);
+        // Not the next incarnation, which may have been admitted since.
+        if !self.endpoint.admitted().contains(peer) {
+            self.note_fenced(peer);
         }
-        self.fence(peer);
-        Ok(())
+        match self.behind_fence.remove(&peer) {
+            Some((numbers, fds)) => self.connect(peer, numbers, fds),
+            None => Ok(()),
+        }
     }
 
     /// Reports every pair that was lost since the last call, once for each incarnation. Over shared
@@ -144,16 +147,18 @@ impl Component {
         }
         let fenced = self.endpoint.fence(peer);
         match fenced {
-            Ok(()) => {
-                self.events.handle_fenced(peer, Verdict::Ended);
-                self.note_settled(peer);
-            }
+            Ok(()) => self.note_fenced(peer),
             Err(error) => {
                 tracing::error!(peer = peer.0, %error, "not fenced; its tickets are waited for");
                 self.note_named(peer);
             }
         }
         fenced.is_ok()
+    }
+
+    fn note_fenced(&mut self, peer: Peer) {
+        self.events.handle_fenced(peer, Verdict::Ended);
+        self.note_settled(peer);
     }
 
     fn report(&mut self, peer: Peer, done: Result<(), PairError>) -> Result<(), NodeError> {
