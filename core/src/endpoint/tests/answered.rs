@@ -1,4 +1,4 @@
-//! Puts over a fabric that answers some works when they are posted.
+//! Puts over a fabric that answers some works when they are posted, and fences that fail at first.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -6,11 +6,14 @@ use std::vec::Vec;
 use super::*;
 use crate::fabric::{FenceError, Layout, Op, Posted, Work};
 
-/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes.
+/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes, and the
+/// first `fence_refusals` fences.
 struct Prompt<'net> {
     inner: Loopback<'net, 2, WORDS>,
     answers_writes: bool,
     refusals: u32,
+    fence_refusals: u32,
+    fences: u32,
 }
 
 impl<'net> Fabric for Prompt<'net> {
@@ -52,6 +55,10 @@ impl<'net> Fabric for Prompt<'net> {
     }
 
     fn fence(&mut self, peer: Peer) -> Result<(), FenceError> {
+        self.fences += 1;
+        if self.fences <= self.fence_refusals {
+            return Err(FenceError::StillReaching);
+        }
         self.inner.fence(peer)
     }
 
@@ -69,7 +76,7 @@ fn writer(
 ) -> (Box<Member<'_>>, TestEndpoint<'_>) {
     let inner = net.endpoint(A, FIRST);
     let mut b = endpoint(net, B, FIRST);
-    let prompt = Prompt { inner, answers_writes, refusals };
+    let prompt = Prompt { inner, answers_writes, refusals, fence_refusals: 0, fences: 0 };
     let mut a: Box<Member<'_>> = Box::new(Endpoint::new(prompt, &plan(), FIRST));
     a.admit(B, FIRST).unwrap();
     b.admit(A, FIRST).unwrap();
@@ -133,4 +140,31 @@ fn an_event_that_is_due_outlives_the_fence_of_its_owner() {
     assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
     a.stage(B, 0, b"two").unwrap();
     assert_eq!(a.flush(B), Err(PutError::Post(PostError::Gone)));
+}
+
+#[test]
+fn a_fence_that_fails_is_tried_again_every_100_ms_until_it_holds_and_then_never() {
+    let net = net();
+    let (mut a, _b) = writer(&net, false, 0);
+    a.fabric().fence_refusals = 2;
+    assert_eq!(a.fence(B), Err(FenceError::StillReaching));
+    assert_eq!(a.poll_timeout(), Some(Instant(0)), "the time of the failure is the next poll's");
+    // The first poll after each millisecond.
+    let mut held = None;
+    let mut attempts = [0; 4];
+    for ms in 0..400 {
+        a.poll(Instant(ms * 1_000_000));
+        while let Some(event) = a.poll_event() {
+            if event == (Event::Fenced { peer: B }) {
+                assert_eq!(held.replace(ms), None, "once");
+            }
+        }
+        attempts[ms as usize / 100] = a.fabric().fences;
+        assert_eq!(a.unfenced().contains(B), held.is_none());
+        assert_eq!(a.admitted().contains(B), held.is_none());
+    }
+    assert_eq!((held, attempts), (Some(200), [1, 2, 3, 3]));
+    a.admit(B, Incarnation(2)).unwrap();
+    a.poll(Instant(1_000_000_000));
+    assert!(a.admitted().contains(B), "the next incarnation is not fenced");
 }
