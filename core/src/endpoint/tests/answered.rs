@@ -6,8 +6,8 @@ use std::vec::Vec;
 use super::*;
 use crate::fabric::{FenceError, Layout, Op, Posted, Work};
 
-/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes, and the
-/// first `fence_refusals` fences.
+/// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes, and
+/// the first `fence_refusals` fences.
 struct Prompt<'net> {
     inner: Loopback<'net, 2, WORDS>,
     answers_writes: bool,
