@@ -71,9 +71,7 @@ impl Watcher {
             let turn = self.changes.verdict_wait().unwrap_or(TURN);
             match self.ask(deadline.remaining().min(turn)) {
                 Ok(()) => {}
-                Err(_) if self.is_replaced() => {
-                    return Err(ClientError::Replaced { name: self.cluster.name.clone() });
-                }
+                Err(error @ ClientError::Replaced { .. }) => return Err(error),
                 Err(error) if deadline.has_passed() && self.changes.is_empty() => {
                     return Err(error);
                 }
@@ -97,7 +95,7 @@ impl Watcher {
 
     /// Whether the directory belongs to a later cluster by now, whose views count from one again.
     fn is_replaced(&self) -> bool {
-        self.instance.is_some() && self.dir.instance().is_ok_and(|now| Some(now) != self.instance)
+        self.dir.instance().is_ok_and(|now| Some(now) != self.instance)
     }
 
     /// The node is gone: the next one is asked for everything.
@@ -107,13 +105,22 @@ impl Watcher {
         self.after = 0;
     }
 
+    fn connect(&self) -> Result<Client, ClientError> {
+        let client = Client::connect(&self.dir, &self.cluster, self.rank, Duration::ZERO);
+        // Only behind the connection: a later cluster notes its number before its nodes listen, so
+        // the number read now is that of the cluster that has answered, or of a later one.
+        match self.is_replaced() {
+            true => Err(ClientError::Replaced { name: self.cluster.name.clone() }),
+            false => client,
+        }
+    }
+
     fn ask(&mut self, timeout: Duration) -> Result<(), ClientError> {
-        let client = match &mut self.client {
+        let client = match self.client.take() {
             Some(client) => client,
-            none => {
-                none.insert(Client::connect(&self.dir, &self.cluster, self.rank, Duration::ZERO)?)
-            }
+            None => self.connect()?,
         };
+        let client = self.client.insert(client);
         let (view, after) = (self.changes.view().number, self.after);
         let want = Want::Watch { view, after, timeout_ms: millis(timeout) };
         // A note may take this long from one node to the other.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
-use weft::client::{Watcher, find_in};
+use weft::client::{ClientError, Watcher, find_in};
 use weft::cluster::Kind;
 use weft::runtime_dir::RuntimeDir;
 use weft::shm::Mask;
@@ -127,6 +127,21 @@ fn m12_another_cluster_of_the_name_is_not_taken_for_the_one_that_is_watched() {
     let _again = place.up("-n 2");
     let said = watch.wait();
     assert!(said.refused(13, "cluster_not_running").contains("another one of its name"));
+}
+
+/// The watcher has heard nothing fail: all nodes of the second one answer when it first asks.
+#[test]
+fn m12_a_cluster_that_answers_in_place_of_the_one_that_is_watched_is_not_taken_for_it() {
+    let place = Place::new();
+    let (up, nodes) = place.up("-n 2");
+    await_manager(&nodes);
+    let mut watcher = Watcher::new(nodes.dir.clone(), nodes.cluster.clone());
+    place.kill(&["up", "node", "component"]);
+    assert_eq!(up.wait().status, None);
+    let (_again, nodes) = place.up("-n 2");
+    await_manager(&nodes);
+    let answer = watcher.next(PATIENCE);
+    assert!(matches!(answer, Err(ClientError::Replaced { .. })), "{answer:?}");
 }
 
 #[test]
