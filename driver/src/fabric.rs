@@ -21,7 +21,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Region, Work};
+use weft_core::fabric::{
+    Completion, Fabric, FenceError, Layout, Placement, PostError, Region, Work,
+};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::{Duration, Instant};
 
@@ -260,6 +262,10 @@ impl<M: HostMemory> Fabric for VerbsFabric<M> {
 
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Bytes
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

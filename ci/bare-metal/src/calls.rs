@@ -12,7 +12,7 @@
 use weft_core::fabric::{Access, At, Layout, Op, Region, RegionSpec};
 use weft_core::ids::{Peer, PeerSet};
 use weft_core::time::{Duration, Instant};
-use weft_core::wire::slot::{HEADER_LEN, Header, SlotError, Stamp};
+use weft_core::wire::slot::{SlotError, Stamp, TRAILER_LEN, Trailer};
 use weft_core::wire::{CELL_LEN, Claim, Credit, crc32c};
 use weft_core::{lane, mailbox};
 
@@ -51,9 +51,9 @@ fn peer_sets() -> bool {
 }
 
 fn slots() -> bool {
-    let mut copy: [u8; HEADER_LEN + 40] = opaque([0xA5; HEADER_LEN + 40]);
+    let mut copy: [u8; TRAILER_LEN + 40] = opaque([0xA5; TRAILER_LEN + 40]);
     let stamp = Stamp::from_word(opaque(0xA5A5_A5A5_A5A5_A5A5));
-    opaque(Header::open(&mut copy, stamp, crc32c)) == Err(SlotError::Length)
+    opaque(Trailer::open(&mut copy, stamp, crc32c)) == Err(SlotError::Length)
 }
 
 fn cells() -> bool {

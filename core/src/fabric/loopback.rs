@@ -39,8 +39,8 @@ use heapless::Deque;
 use spin::Mutex;
 
 use super::{
-    Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Region,
-    WordMemory, Words, Work,
+    Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, Placement, PostError,
+    Region, WordMemory, Words, Work,
 };
 use crate::ids::{Incarnation, Peer};
 use crate::time::Instant;
@@ -223,6 +223,10 @@ impl<'net, const PEERS: usize, const WORDS: usize> Fabric for Loopback<'net, PEE
 
     fn layout(&self) -> &Layout {
         &self.net.layout
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::WholeWords
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

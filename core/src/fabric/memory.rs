@@ -13,6 +13,8 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 /// The fences left out, one at a time, for the model checker to miss (`core/tests/loom`).
 pub const WEAKENED: &[Mutant] = &[UNRELEASED, UNACQUIRED];
+/// The same for the last word of a write, behind which all others are to be found (F-14).
+pub const UNORDERED: &[Mutant] = &[UNSEALED];
 /// The same for words that publish: orders that are relaxed.
 pub const RELAXED: &[Mutant] = &[RELAXED_STORE];
 /// The same for remote atomics.
@@ -20,6 +22,7 @@ pub const RELAXED_ATOMICS: &[Mutant] = &[RELAXED_FETCH_ADD];
 
 const UNRELEASED: Mutant = Mutant::new("words", "copied-in-without-release", "F-1");
 const UNACQUIRED: Mutant = Mutant::new("words", "copied-out-without-acquire", "F-1");
+const UNSEALED: Mutant = Mutant::new("words", "last-word-without-release", "F-14");
 const RELAXED_STORE: Mutant = Mutant::new("words", "stored-without-release", "F-1");
 const RELAXED_FETCH_ADD: Mutant = Mutant::new("words", "added-without-release", "F-1");
 
@@ -152,6 +155,14 @@ fn release() {
     if !UNRELEASED.is_planted() {
         // SYNC: words-publish. A write of words after this is found by the acquire below.
         fence(Ordering::Release);
+    }
+}
+
+/// The last word of a write, which comes next, is seen no earlier than those before it (F-14).
+#[inline(always)]
+fn release_end() {
+    if !UNSEALED.is_planted() {
+        release();
     }
 }
 
@@ -309,8 +320,9 @@ impl<'a> Words<'a> {
         acquire();
     }
 
-    /// Copies `bytes` in, to byte `offset`. Neighbouring bytes of a half-covered word survive,
-    /// even when a peer writes them meanwhile.
+    /// Copies `bytes` in, to byte `offset`: whole words at once, and the last word, who loads which
+    /// finds the others (F-14), behind all others. Neighbouring bytes of a half-covered word
+    /// survive, even when a peer writes them meanwhile.
     #[inline]
     pub fn copy_in(self, offset: usize, bytes: &[u8]) {
         release();
@@ -318,11 +330,18 @@ impl<'a> Words<'a> {
             return self.copy_in_unaligned(offset, bytes);
         }
         let target = &self.0[offset / 8..(offset + bytes.len()) / 8];
-        // Backwards: the head of a message, which readers look at first, becomes visible last,
-        // so they seldom copy a message that is still arriving. Nothing relies on it (F-3).
-        for (word, chunk) in target.iter().zip(bytes.as_chunks::<8>().0).rev() {
+        let (Some((end, rest)), Some((last, words))) =
+            (target.split_last(), bytes.as_chunks::<8>().0.split_last())
+        else {
+            return;
+        };
+        // Backwards: of a message that ends with its checksum, readers look at the head first, and
+        // so seldom copy one that is still arriving.
+        for (word, chunk) in rest.iter().zip(words).rev() {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
+        release_end();
+        end.store(u64::from_le_bytes(*last), Ordering::Relaxed);
     }
 
     fn copy_in_unaligned(self, offset: usize, bytes: &[u8]) {
@@ -331,6 +350,9 @@ impl<'a> Words<'a> {
         while !rest.is_empty() {
             let lead = at % 8;
             let (now, later) = rest.split_at((8 - lead).min(rest.len()));
+            if later.is_empty() {
+                release_end();
+            }
             let word = &self.0[at / 8];
             let mut seen = word.load(Ordering::Relaxed);
             loop {

@@ -28,6 +28,8 @@
 //! | F-11 | An address learned at run time is checked against the layout before it is posted. |
 //! | F-12 | No work stays open forever: past its deadline the fabric fails the pair itself, and F-6 follows. |
 //! | F-13 | A successful completion says that the memory was reached, not that the peer's process runs. Liveness is what a peer *writes*, never what it lets be written. |
+//! | F-14 | A fabric of [`Placement::WholeWords`] promises more than F-3. Of a write from bytes, each aligned word of 8 bytes that it covers wholly appears at once, and its last word behind all others: who has loaded that ([`Memory::load`]) finds them. A read of one aligned word takes it whole. |
+//! | F-15 | Work may end while it is posted; [`Fabric::post_now`] then returns its outcome, and no completion follows. |
 //!
 //! `conformance` (a feature) is the suite that checks the contract on any fabric; [`loopback`]
 //! is the fabric of doc examples, fuzzing and bare-metal programs; [`arm`] is for fabrics whose
@@ -45,8 +47,8 @@ pub(crate) use layout::FOREIGN_WRITER;
 pub use layout::{Access, Inbound, Layout, LayoutError, REGIONS_MAX, Region, RegionSpec};
 pub use memory::{Memory, WordMemory, Words};
 pub use work::{
-    At, Completion, CompletionFlags, Failure, FenceError, Op, PostError, Posted, Reject, Work,
-    WorkId,
+    At, Completion, CompletionFlags, Failure, FenceError, Op, Placement, PostError, Posted, Reject,
+    Work, WorkId,
 };
 
 use crate::ids::{Incarnation, Peer};
@@ -65,6 +67,9 @@ pub trait Fabric {
 
     /// The regions, the same at every endpoint.
     fn layout(&self) -> &Layout;
+
+    /// How the bytes of a write appear, from and to any peer of this fabric.
+    fn placement(&self) -> Placement;
 
     /// Hands `work` for `peer` to the fabric.
     ///

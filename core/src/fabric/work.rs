@@ -206,6 +206,16 @@ pub enum Posted {
     Ended(Result<u64, Failure>),
 }
 
+/// How the bytes of a write appear at its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Byte by byte, in any order (F-3): a message needs a checksum.
+    Bytes,
+    /// Aligned words at once, and the last one behind all others (F-14): a message whose last word
+    /// has arrived is whole.
+    WholeWords,
+}
+
 /// Why an accepted work failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -33,7 +33,7 @@ use core::fmt;
 
 use crate::fabric::{At, INLINE_LEN, Inbound, Layout, LayoutError};
 use crate::ids::{Incarnation, PeerSet};
-use crate::wire::slot::{HEADER_LEN, Stamp};
+use crate::wire::slot::{Slot, Stamp, TRAILER_LEN};
 
 /// The machine number in the names of a lane's works.
 pub const LANE_WORK: u8 = 3;
@@ -47,7 +47,7 @@ pub const SLOTS_MAX: u32 = 1 << 16;
 /// The credit and the pulse stand in the first cache line of what a peer writes.
 const SLOTS_START: u32 = 64;
 
-const _: () = assert!(HEADER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
+const _: () = assert!(TRAILER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
 
 /// The sizes of all lanes of a cluster. All members have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,16 +129,23 @@ impl Config {
     }
 
     const fn stride(&self) -> u32 {
-        (HEADER_LEN as u32 + self.message_len as u32).next_multiple_of(32)
+        (TRAILER_LEN as u32 + self.message_len as u32).next_multiple_of(32)
     }
 
-    /// Where message number `index` of a session lies in the lane at `start`, and its stamp.
-    fn place(&self, start: At, session: u32, index: u64) -> (At, Stamp) {
+    /// Where message number `index` of a session lies in the lane at `start`.
+    fn slot(&self, start: At, session: u32, index: u64) -> Slot {
         #[expect(clippy::cast_possible_truncation, reason = "passes wrap, slots are masked")]
         let (pass, ticket) =
             ((index >> self.slots.trailing_zeros()) as u32, index as u32 & (self.slots - 1));
         let stamp = Stamp { epoch: session.wrapping_add(pass), ticket };
-        (At { offset: start.offset + SLOTS_START + ticket * self.stride(), ..start }, stamp)
+        let stride = self.stride();
+        Slot {
+            end: At { offset: start.offset + SLOTS_START + (ticket + 1) * stride, ..start },
+            stamp,
+            capacity: self.message_len,
+            stride,
+            slots: self.slots,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Region, Work, WorkId};
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Credit;
-use crate::wire::slot::{self, HEADER_LEN, Header, STAMP_OFFSET, SlotError};
+use crate::wire::slot::{Sealing, SlotError, Trailer, used};
 
 /// A lane message in the reader's private memory.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct LaneReader {
     taken: u64,
     credited: u64,
     checksum_failures: u64,
-    scratch: [u8; HEADER_LEN + MESSAGE_LEN_MAX as usize],
+    scratch: [u8; used(MESSAGE_LEN_MAX as usize)],
 }
 
 impl LaneReader {
@@ -47,8 +47,8 @@ impl LaneReader {
     ) -> Self {
         let written = regions.0.of(writer);
         for index in 0..u64::from(config.slots) {
-            let (at, _) = config.place(written, 0, index);
-            fabric.memory().store(at.region, at.offset + STAMP_OFFSET, 0);
+            let end = config.slot(written, 0, index).end;
+            fabric.memory().store(end.region, end.offset - 8, 0);
         }
         Self {
             config,
@@ -59,7 +59,7 @@ impl LaneReader {
             taken: 0,
             credited: 0,
             checksum_failures: 0,
-            scratch: [0; HEADER_LEN + MESSAGE_LEN_MAX as usize],
+            scratch: [0; used(MESSAGE_LEN_MAX as usize)],
         }
     }
 
@@ -72,19 +72,19 @@ impl LaneReader {
     /// Whether it looks as if a message had landed. Only [`Self::take`] decides.
     #[must_use]
     pub fn is_ready(&self, fabric: &impl Fabric) -> bool {
-        let (at, stamp) = self.config.place(self.written, self.session, self.taken);
-        fabric.memory().load(at.region, at.offset + STAMP_OFFSET) == stamp.to_word()
+        let slot = self.config.slot(self.written, self.session, self.taken);
+        slot.stamp.run_in(fabric.memory().load(slot.end.region, slot.end.offset - 8)).is_some()
     }
 
     /// The next message, or nothing when none has landed. Never waits.
     pub fn take(&mut self, fabric: &mut impl Fabric) -> Option<LaneMessage<'_>> {
-        let header = self.copy_slot(fabric)?;
+        let trailer = self.copy_slot(fabric)?;
         self.taken += 1;
         self.return_credit(fabric);
         Some(LaneMessage {
             sender: self.writer,
-            kind: header.kind,
-            payload: &self.scratch[HEADER_LEN..HEADER_LEN + usize::from(header.len)],
+            kind: trailer.kind,
+            payload: &self.scratch[..usize::from(trailer.len)],
         })
     }
 
@@ -94,11 +94,10 @@ impl LaneReader {
         self.return_credit(fabric);
     }
 
-    fn copy_slot(&mut self, fabric: &impl Fabric) -> Option<Header> {
-        let (at, stamp) = self.config.place(self.written, self.session, self.taken);
-        let capacity = usize::from(self.config.message_len);
-        match slot::copy_out(fabric, at, stamp, capacity, &mut self.scratch) {
-            Ok(header) if header.sender == self.writer.0 => return Some(header),
+    fn copy_slot(&mut self, fabric: &impl Fabric) -> Option<Trailer> {
+        let slot = self.config.slot(self.written, self.session, self.taken);
+        match slot.copy_out(fabric, Sealing::Checksum, &mut self.scratch) {
+            Ok(trailer) if trailer.sender == self.writer.0 => return Some(trailer),
             Err(SlotError::Stamp) => {}
             Ok(_) | Err(SlotError::Length | SlotError::Checksum) => self.checksum_failures += 1,
         }

@@ -55,9 +55,10 @@ impl Pair<'_> {
         Some(message.payload.to_vec())
     }
 
-    /// What a liar with the writer's rights puts at the beginning of slot 0.
-    fn overwrite_slot(&mut self, bytes: &[u8]) {
-        let (to, _) = config().place(self.regions.0.of(Peer(0)), 0, 0);
+    /// What a liar with the writer's rights puts at the beginning of a message of `len` bytes in
+    /// slot 0.
+    fn overwrite_slot(&mut self, len: usize, bytes: &[u8]) {
+        let to = config().slot(self.regions.0.of(Peer(0)), 0, 0).start(len);
         let work =
             Work { id: WorkId(0), op: Op::Write { to, bytes }, flags: CompletionFlags::empty() };
         self.fabrics[0].post(Peer(1), work).unwrap();
@@ -92,7 +93,7 @@ fn garbage_under_the_right_stamp_is_counted_and_never_delivered() {
     let (net, regions) = net();
     let mut pair = pair(&net, regions);
     pair.send(b"truth").unwrap();
-    pair.overwrite_slot(&[0xFF; 8]);
+    pair.overwrite_slot(5, &[0xFF; 8]);
     assert_eq!(pair.take(), None);
     assert_eq!(pair.reader.checksum_failures(), 1);
 }

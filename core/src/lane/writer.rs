@@ -6,7 +6,7 @@ use super::mutants::{FULL_IGNORED, REFUSAL_COUNTED};
 use super::{Config, LANE_WORK, MESSAGE_LEN_MAX, Regions, session};
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, PostError, Work, WorkId};
 use crate::ids::{Incarnation, Peer};
-use crate::wire::slot::{HEADER_LEN, Header, seal};
+use crate::wire::slot::{Trailer, seal, used};
 use crate::wire::{CELL_LEN, Credit};
 
 /// Why a message was not sent. Nothing was written; the caller still has it.
@@ -99,18 +99,21 @@ impl LaneWriter {
         if !self.has_room(fabric) && !FULL_IGNORED.is_planted() {
             return Err(SendError::Full);
         }
-        let mut slot = [0; (HEADER_LEN + MESSAGE_LEN_MAX as usize).next_multiple_of(8)];
-        let (to, stamp) = self.config.place(self.written, self.session, self.sent);
-        let end = HEADER_LEN + usize::from(MESSAGE_LEN_MAX);
-        let Some((kind, len)) = make(fabric, &mut slot[HEADER_LEN..end]) else { return Ok(false) };
+        let mut slot = [0; used(MESSAGE_LEN_MAX as usize)];
+        let place = self.config.slot(self.written, self.session, self.sent);
+        let room = &mut slot[..usize::from(MESSAGE_LEN_MAX)];
+        let Some((kind, len)) = make(fabric, room) else { return Ok(false) };
         let len = match u16::try_from(len) {
             Ok(len) if len <= self.config.message_len => len,
             Ok(_) | Err(_) => return Err(SendError::TooLong),
         };
-        Header { len, sender: self.me.0, kind, ..Header::default() }.write(&mut slot);
+        let bytes = &mut slot[..used(len.into())];
+        // What `make` wrote behind its message is no part of it.
+        bytes[len.into()..].fill(0);
+        Trailer { len, sender: self.me.0, kind, ..Trailer::default() }.write(bytes);
         #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
-        seal(&mut slot, stamp, self.sent as u32, |bytes| fabric.crc32c(bytes));
-        let bytes = &slot[..(HEADER_LEN + usize::from(len)).next_multiple_of(8)];
+        seal(bytes, place.stamp, 1, self.sent as u32, |bytes| fabric.crc32c(bytes));
+        let to = place.start(len.into());
         // A message does not wait behind a long read. Those that let the reader change what a read
         // is after are sent once it has completed: a group's Ack and Report, BUFFER_IDLE of a
         // rendezvous, whose CANCEL comes before its first read. The DIR net reads nothing.

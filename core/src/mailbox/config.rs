@@ -9,13 +9,15 @@
 
 use core::fmt;
 
-use crate::fabric::{Access, At, INLINE_LEN, Layout, LayoutError, Region, RegionSpec};
+use crate::fabric::{
+    Access, At, Fabric, INLINE_LEN, Layout, LayoutError, Placement, Region, RegionSpec,
+};
 use crate::ids::{Peer, PeerSet};
 use crate::time::Duration;
 use crate::wire::CELL_LEN;
-use crate::wire::slot::{HEADER_LEN, Stamp};
+use crate::wire::slot::{Sealing, Slot, Stamp, TRAILER_LEN, used};
 
-/// The longest message, in bytes: header and message fit into one inline write.
+/// The longest message, in bytes: message and trailer fit into one inline write.
 pub const MESSAGE_LEN_MAX: u16 = 4000;
 
 /// The largest number of slots of a half.
@@ -23,7 +25,7 @@ pub const SLOTS_MAX: u32 = 1 << 16;
 
 const CLAIM_STRIDE: u32 = 64;
 
-const _: () = assert!(HEADER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
+const _: () = assert!(used(MESSAGE_LEN_MAX as usize) <= INLINE_LEN);
 
 /// The sizes of a mailbox. All members of a cluster have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +34,7 @@ pub struct Config {
     slots: u32,
     message_len: u16,
     stall_after: Duration,
+    always_checksum: bool,
 }
 
 /// Why a configuration is refused.
@@ -97,11 +100,27 @@ impl Config {
         if message_len == 0 || message_len > MESSAGE_LEN_MAX {
             return Err(ConfigError::MessageLen(message_len));
         }
-        let config = Self { peers, slots, message_len, stall_after };
+        let config = Self { peers, slots, message_len, stall_after, always_checksum: false };
         if (config.stride() as u64) * (slots as u64) * 2 > u32::MAX as u64 {
             return Err(ConfigError::TooLarge);
         }
         Ok(config)
+    }
+
+    /// The same with checksums over every fabric. Without this, a fabric that places whole words
+    /// (F-14) carries none.
+    #[must_use]
+    pub const fn with_checksums(self) -> Self {
+        Self { always_checksum: true, ..self }
+    }
+
+    /// How slots and claims are sealed over `fabric`.
+    #[inline]
+    pub(super) fn sealing(&self, fabric: &impl Fabric) -> Sealing {
+        match fabric.placement() {
+            Placement::WholeWords if !self.always_checksum => Sealing::Stamp,
+            Placement::WholeWords | Placement::Bytes => Sealing::Checksum,
+        }
     }
 
     /// How many peers may put.
@@ -131,7 +150,7 @@ impl Config {
     /// Bytes from one slot to the next. Small slots share a cache line evenly, others begin one.
     #[must_use]
     pub const fn stride(&self) -> u32 {
-        let used = HEADER_LEN as u32 + self.message_len as u32;
+        let used = TRAILER_LEN as u32 + self.message_len as u32;
         if used <= 32 { 32 } else { used.next_multiple_of(64) }
     }
 
@@ -177,9 +196,17 @@ impl Regions {
     }
 
     /// The slot that `stamp` uses.
-    pub(super) const fn slot(self, config: &Config, stamp: Stamp) -> At {
+    #[inline]
+    pub(super) const fn slot(self, config: &Config, stamp: Stamp) -> Slot {
         let index = (stamp.epoch & 1) * config.slots + stamp.ticket;
-        At { region: self.slots, offset: index * config.stride() }
+        let stride = config.stride();
+        Slot {
+            end: At { region: self.slots, offset: (index + 1) * stride },
+            stamp,
+            capacity: config.message_len,
+            stride,
+            slots: config.slots,
+        }
     }
 
     /// The claim of a sender towards `owner`, in the sender.

@@ -16,7 +16,7 @@
 use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, STAMPS_NOT_CLEARED, TAKE_JOURNALLED};
 use super::{Config, Regions};
 use crate::fabric::{Fabric, Memory};
-use crate::wire::slot::{STAMP_OFFSET, Stamp};
+use crate::wire::slot::{Stamp, cleared};
 
 /// What became of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +33,6 @@ pub(super) enum Ticket {
 
 /// No half is ever closed with nothing owed.
 const OWED_OPEN: u32 = 0;
-
-/// The ticket in a stamp that was cleared: past every slot.
-const NO_TICKET: u32 = u32::MAX;
 
 /// The tickets of one epoch.
 #[derive(Clone, Debug, Hash)]
@@ -290,12 +287,10 @@ impl Place<'_> {
 
     /// The slot of `stamp` holds no message for its ticket in any epoch.
     fn clear_stamp(self, fabric: &impl Fabric, stamp: Stamp) {
-        let at = self.regions.slot(self.config, stamp);
-        let offset = at.offset + STAMP_OFFSET;
-        let found = Stamp::from_word(fabric.memory().load(at.region, offset));
-        if found.ticket == stamp.ticket {
-            let cleared = Stamp { ticket: NO_TICKET, ..found };
-            fabric.memory().store(at.region, offset, cleared.to_word());
+        let end = self.regions.slot(self.config, stamp).end;
+        let word = fabric.memory().load(end.region, end.offset - 8);
+        if word != cleared(word) {
+            fabric.memory().store(end.region, end.offset - 8, cleared(word));
         }
     }
 

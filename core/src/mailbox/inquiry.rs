@@ -16,7 +16,7 @@ use super::mutants::{FENCED_WAITED_FOR, RESERVING_BELIEVED, SKIP_WITHOUT_FENCE};
 use super::{Config, OWNER_WORK, Regions};
 use crate::fabric::{Completion, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
 use crate::ids::{Peer, PeerSet};
-use crate::wire::slot::Stamp;
+use crate::wire::slot::{Sealing, Stamp};
 use crate::wire::{CELL_LEN, Claim};
 
 /// Marks a claim read among the owner's works.
@@ -76,12 +76,16 @@ impl<const PEERS: usize> Inquiry<PEERS> {
     /// is gone keeps the inquiry open until it is fenced.
     pub(super) fn ask(&mut self, fabric: &mut impl Fabric, config: &Config, regions: Regions) {
         let from = regions.claim(fabric.me());
+        let len = match config.sealing(fabric) {
+            Sealing::Checksum => CELL_LEN as u32,
+            Sealing::Stamp => size_of::<u64>() as u32,
+        };
         for peer in self.waiting.iter() {
             if self.reading.contains(peer) {
                 continue;
             }
             let into = regions.landing(config, peer);
-            let op = Op::Read { from, into, len: CELL_LEN as u32 };
+            let op = Op::Read { from, into, len };
             let id = self.work_id(peer);
             if fabric.post(peer, Work { id, op, flags: CompletionFlags::empty() }).is_ok() {
                 self.reading.insert(peer);
@@ -106,13 +110,18 @@ impl<const PEERS: usize> Inquiry<PEERS> {
             return;
         }
         let at = regions.landing(config, peer);
-        let mut copy = [0; CELL_LEN];
-        fabric.memory().copy_out(at.region, at.offset, &mut copy);
-        // A torn claim was being written: it is read again.
-        let Some(claim) = Claim::decode(&copy, |bytes| fabric.crc32c(bytes)) else {
-            return;
+        let claim = match config.sealing(fabric) {
+            Sealing::Checksum => {
+                let mut copy = [0; CELL_LEN];
+                fabric.memory().copy_out(at.region, at.offset, &mut copy);
+                Claim::decode(&copy, |bytes| fabric.crc32c(bytes))
+            }
+            Sealing::Stamp => Claim::from_word(fabric.memory().load(at.region, at.offset)),
         };
-        self.hear(peer, claim);
+        // A torn claim was being written: it is read again.
+        if let Some(claim) = claim {
+            self.hear(peer, claim);
+        }
     }
 
     fn hear(&mut self, peer: Peer, claim: Claim) {

@@ -23,12 +23,12 @@ use super::mutants::{
 };
 use super::{Config, OUTBOX_WORK, Regions};
 use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Posted,
-    Work, WorkId,
+    Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Posted, Work,
+    WorkId,
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
-use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, seal, seal_by_stamp, used};
 
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
@@ -202,8 +202,8 @@ impl Outbox {
     pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
         let slots = self.stage.chunks_exact(self.config.stride() as usize);
         slots.take(self.staged as usize).map(|slot| {
-            let len = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
-            &slot[HEADER_LEN..HEADER_LEN + len]
+            let len = len_of(slot);
+            &slot[slot.len() - used(len)..][..len]
         })
     }
 
@@ -225,12 +225,14 @@ impl Outbox {
         if self.staged == self.config.batch() {
             return Err(StageError::BatchFull { limit: self.config.batch() });
         }
-        let start = (self.staged * self.config.stride()) as usize;
-        let slot = &mut self.stage[start..start + HEADER_LEN + payload.len()];
+        let end = ((self.staged + 1) * self.config.stride()) as usize;
+        let slot = &mut self.stage[end - used(payload.len())..end];
+        let (padded, _) = slot.split_at_mut(slot.len() - TRAILER_LEN);
+        let (room, padding) = padded.split_at_mut(payload.len());
+        room.copy_from_slice(payload);
+        padding.fill(0);
         let (sender, incarnation) = (self.me.0, self.incarnation);
-        let header = Header { len, sender, kind, incarnation, ..Header::default() };
-        header.write(slot);
-        slot[HEADER_LEN..].copy_from_slice(payload);
+        Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
         self.staged += 1;
         Ok(())
     }
@@ -427,25 +429,31 @@ impl Outbox {
             count = count.min(self.config.slots() - first.ticket);
         }
         self.claim(fabric, Claim::Holding { first, count });
+        let sealing = self.config.sealing(fabric);
         let stride = self.config.stride() as usize;
         // Not chunks_exact, which divides by the stride.
         let slots = self.stage[..count as usize * stride].chunks_mut(stride);
         for (index, slot) in (0u32..).zip(slots) {
             let stamp = Stamp { ticket: first.ticket + index, ..first };
-            seal(slot, stamp, self.sequence.wrapping_add(index), |bytes| fabric.crc32c(bytes));
+            #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
+            let run = (count - index) as u16;
+            let sequence = self.sequence.wrapping_add(index);
+            match sealing {
+                Sealing::Checksum => seal(slot, stamp, run, sequence, |it| fabric.crc32c(it)),
+                Sealing::Stamp => seal_by_stamp(slot, stamp, run, sequence),
+            }
         }
         self.write(fabric, first, count)
     }
 
     fn write(&mut self, fabric: &mut impl Fabric, first: Stamp, count: u32) -> Option<PutEvent> {
         let stride = self.config.stride() as usize;
-        let last = (count as usize - 1) * stride;
-        let len = usize::from(u16::from_le_bytes([self.stage[last], self.stage[last + 1]]));
-        // Up to the next word: a partly covered word would cost the fabric a read.
-        let end = (last + HEADER_LEN + len).next_multiple_of(8).min(last + stride);
-        let to: At = self.regions.slot(&self.config, first);
+        // What the first slot does not use stays. The last word is the stamp of the last slot.
+        let len = len_of(&self.stage[..stride]);
+        let to = self.regions.slot(&self.config, first).start(len);
         self.state = State::Holding { first, count, posted: false };
-        let op = Op::Write { to, bytes: &self.stage[..end] };
+        let bytes = &self.stage[stride - used(len)..count as usize * stride];
+        let op = Op::Write { to, bytes };
         let posted = fabric
             .post_now(self.owner, Work { id: self.work_id(), op, flags: CompletionFlags::WAKE });
         match posted {
@@ -484,6 +492,9 @@ impl Outbox {
     /// Sets the claim; it is visible before anything that is posted afterwards.
     fn claim(&self, fabric: &impl Fabric, claim: Claim) {
         let at = self.regions.claim(self.owner);
+        if self.config.sealing(fabric) == Sealing::Stamp {
+            return fabric.memory().store(at.region, at.offset, claim.to_word());
+        }
         let cell = claim.encode(|bytes| fabric.crc32c(bytes));
         for (offset, word) in (at.offset..).step_by(8).zip(cell.as_chunks::<8>().0) {
             fabric.memory().store(at.region, offset, u64::from_le_bytes(*word));
@@ -494,6 +505,13 @@ impl Outbox {
         let write = matches!(self.state, State::Holding { .. }) as u64;
         WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64)
     }
+}
+
+/// Payload bytes of the staged `slot`.
+#[inline]
+fn len_of(slot: &[u8]) -> usize {
+    let at = slot.len() - TRAILER_LEN;
+    usize::from(u16::from_le_bytes([slot[at], slot[at + 1]]))
 }
 
 impl Stamp {

@@ -25,7 +25,7 @@ use super::{Config, Regions};
 use crate::fabric::{Completion, Fabric, INLINE_LEN, Memory};
 use crate::ids::{Peer, PeerSet};
 use crate::time::{Duration, Instant};
-use crate::wire::slot::{self, HEADER_LEN, Header, SlotError, Stamp};
+use crate::wire::slot::{SlotError, Stamp, Trailer};
 
 /// Names a message of this mailbox. The same receipt names another message 2^32 epochs later, and
 /// an epoch has at least half as many messages as a half has slots: with 1024 slots that is after
@@ -252,28 +252,28 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits.
     #[inline]
     pub fn take(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
-        let header = if let Some(header) = self.find_next(fabric) {
+        let trailer = if let Some(trailer) = self.find_next(fabric) {
             self.in_order_at = now;
-            header
+            trailer
         } else {
             self.look(fabric, now);
             self.find(fabric, now)?
         };
-        let stamp = header.stamp;
+        let stamp = trailer.stamp;
         let place = Place { config: &self.config, regions: self.regions };
         let half = &mut self.halves[(stamp.epoch & 1) as usize];
         let (is_returned, is_own) = (half.is_returned(stamp.ticket), half.is_own);
         half.take(fabric, place, stamp.ticket);
         if !is_returned {
-            self.follow(&header, is_own);
+            self.follow(&trailer, is_own);
         }
         self.counters.taken += 1;
         Some(Message {
-            sender: Peer(header.sender),
-            incarnation: header.incarnation,
-            sequence: header.sequence,
-            kind: header.kind,
-            payload: &self.scratch.0[HEADER_LEN..HEADER_LEN + usize::from(header.len)],
+            sender: Peer(trailer.sender),
+            incarnation: trailer.incarnation,
+            sequence: trailer.sequence,
+            kind: trailer.kind,
+            payload: &self.scratch.0[..usize::from(trailer.len)],
             receipt: Receipt(stamp),
         })
     }
@@ -318,19 +318,19 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
-    /// Checks that `header` is the next of its sender's sequence, and records it.
+    /// Checks that `trailer` is the next of its sender's sequence, and records it.
     #[inline]
-    fn follow(&mut self, header: &Header, is_own: bool) {
+    fn follow(&mut self, trailer: &Trailer, is_own: bool) {
         // A missing ticket may belong to a message in between.
         let is_own = is_own && self.missing.is_none();
-        let Stamp { epoch, ticket } = header.stamp;
+        let Stamp { epoch, ticket } = trailer.stamp;
         let [half, open] = [epoch, self.open].map(|epoch| &self.halves[(epoch & 1) as usize]);
         // So may one that was skipped ahead of a later message.
         let may_miss =
             half.has_skipped_from(ticket) || epoch != self.open && open.has_skipped_from(0);
-        let expected = &mut self.expected[usize::from(header.sender)];
-        let forgery = expected.and_then(|expected| expected.judge(header, is_own));
-        *expected = Some(Expected::after(header, is_own && !may_miss));
+        let expected = &mut self.expected[usize::from(trailer.sender)];
+        let forgery = expected.and_then(|expected| expected.judge(trailer, is_own));
+        *expected = Some(Expected::after(trailer, is_own && !may_miss));
         if let Some(forgery) = forgery {
             self.note_forgery(forgery, 1);
         }
@@ -389,7 +389,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// to be given out: a message in its slot proves that it is. `None` if that ticket alone does
     /// not decide which message is next.
     #[inline]
-    fn find_next(&mut self, fabric: &impl Fabric) -> Option<Header> {
+    fn find_next(&mut self, fabric: &impl Fabric) -> Option<Trailer> {
         if self.missing.is_some() {
             return None;
         }
@@ -405,13 +405,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         if half.epoch() != epoch || ticket >= self.config.slots() || !half.is_open(ticket) {
             return None;
         }
-        let header = self.copy_slot(fabric, Stamp { epoch, ticket })?;
+        let trailer = self.copy_slot(fabric, Stamp { epoch, ticket })?;
         self.half(epoch).owe(ticket + 1);
-        Some(header)
+        Some(trailer)
     }
 
     /// Finds the first deliverable message and leaves its copy in `scratch`.
-    fn find(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Header> {
+    fn find(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Trailer> {
         let mut gap = None;
         // The senders one of whose messages may be missing before this ticket.
         let mut held_up = PeerSet::EMPTY;
@@ -426,14 +426,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 }
                 let stamp = Stamp { epoch, ticket };
                 match self.copy_slot(fabric, stamp) {
-                    Some(header)
-                        if !held_up.contains(Peer(header.sender))
-                            || self.is_next(&header)
+                    Some(trailer)
+                        if !held_up.contains(Peer(trailer.sender))
+                            || self.is_next(&trailer)
                             || self.half(epoch).is_returned(ticket)
                             || GAP_OVERTAKEN.is_planted() =>
                     {
                         self.note_gap(gap, Some(stamp), now);
-                        return Some(header);
+                        return Some(trailer);
                     }
                     // It waits for the missing ticket, which may be its sender's.
                     Some(_) => {}
@@ -454,8 +454,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         if holders.is_empty() { PeerSet::first(PeerSet::CAPACITY) } else { holders }
     }
 
-    fn is_next(&self, header: &Header) -> bool {
-        self.expected[usize::from(header.sender)].is_some_and(|expected| expected.is(header))
+    fn is_next(&self, trailer: &Trailer) -> bool {
+        self.expected[usize::from(trailer.sender)].is_some_and(|expected| expected.is(trailer))
     }
 
     /// Records the first missing ticket and since when it is missing.
@@ -481,11 +481,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     /// Copies a slot into `scratch` once and checks the copy (MB-4).
     #[inline]
-    fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Header> {
-        let at = self.regions.slot(&self.config, stamp);
-        let capacity = usize::from(self.config.message_len());
-        match slot::copy_out(fabric, at, stamp, capacity, &mut self.scratch.0) {
-            Ok(header) if header.sender < self.config.peers() => Some(header),
+    fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Trailer> {
+        let slot = self.regions.slot(&self.config, stamp);
+        let sealing = self.config.sealing(fabric);
+        match slot.copy_out(fabric, sealing, &mut self.scratch.0) {
+            Ok(trailer) if trailer.sender < self.config.peers() => Some(trailer),
             Ok(_) => {
                 self.counters.forged += 1;
                 None

@@ -21,7 +21,7 @@ use core::fmt;
 
 use super::mutants::INCARNATION_IGNORED;
 use crate::ids::Peer;
-use crate::wire::slot::{Header, Stamp};
+use crate::wire::slot::{Stamp, Trailer};
 
 /// Evidence that a member did not follow the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,27 +96,27 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// The message after `header`.
-    pub(super) const fn after(header: &Header, is_certain: bool) -> Self {
-        let sequence = header.sequence.wrapping_add(1);
-        Self { incarnation: header.incarnation, sequence, is_certain }
+    /// The message after `trailer`.
+    pub(super) const fn after(trailer: &Trailer, is_certain: bool) -> Self {
+        let sequence = trailer.sequence.wrapping_add(1);
+        Self { incarnation: trailer.incarnation, sequence, is_certain }
     }
 
-    /// Whether `header` is the sender's next message.
-    pub(super) fn is(&self, header: &Header) -> bool {
+    /// Whether `trailer` is the sender's next message.
+    pub(super) fn is(&self, trailer: &Trailer) -> bool {
         if INCARNATION_IGNORED.is_planted() {
-            return self.sequence == header.sequence;
+            return self.sequence == trailer.sequence;
         }
-        (self.incarnation, self.sequence) == (header.incarnation, header.sequence)
+        (self.incarnation, self.sequence) == (trailer.incarnation, trailer.sequence)
     }
 
-    /// The evidence, if any, in that `header` came now.
-    pub(super) fn judge(&self, header: &Header, is_certain: bool) -> Option<Forgery> {
-        let comparable = self.is_certain && is_certain && self.incarnation == header.incarnation;
-        (comparable && !self.is(header)).then_some(Forgery::Sequence {
-            sender: Peer(header.sender),
+    /// The evidence, if any, in that `trailer` came now.
+    pub(super) fn judge(&self, trailer: &Trailer, is_certain: bool) -> Option<Forgery> {
+        let comparable = self.is_certain && is_certain && self.incarnation == trailer.incarnation;
+        (comparable && !self.is(trailer)).then_some(Forgery::Sequence {
+            sender: Peer(trailer.sender),
             due: self.sequence,
-            came: header.sequence,
+            came: trailer.sequence,
         })
     }
 }

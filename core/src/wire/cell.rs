@@ -1,7 +1,8 @@
 //! Small records that one peer stores while others read them: claims, credits and progress.
 //!
 //! Under F-3 not even an aligned word arrives whole, so each cell is 16 bytes with a checksum of
-//! their own; a reader that finds a torn cell reads again.
+//! their own; a reader that finds a torn cell reads again. Where words are placed whole (F-14), a
+//! claim is one word.
 //!
 //! ```text
 //! byte    0          4         8            12       16
@@ -9,10 +10,14 @@
 //!                                                        Holding(a = epoch, b = first ticket)
 //! credit  │ session  │ taken (64 bits)      │ crc32c │
 //! progress│ 1·origin │ delivered (64 bits)  │ crc32c │
+//!
+//! byte       0          4        6          8
+//! claim word │ a        │ b      │ tag·count│   count of 14 bits
 //! ```
 
 use super::mutants::TORN_CELL_BELIEVED;
-use super::{slot::Stamp, u32_at};
+use super::slot::{self, Stamp};
+use super::u32_at;
 use crate::checksum::crc32c;
 use crate::ids::Peer;
 
@@ -34,7 +39,7 @@ pub enum Claim {
     Holding {
         /// The first ticket.
         first: Stamp,
-        /// The number of tickets, at most 2^24 - 1.
+        /// The number of tickets, at most 2^14 - 1.
         count: u32,
     },
 }
@@ -48,6 +53,10 @@ const IDLE_CELL: [u8; CELL_LEN] = {
 const RESERVING: u32 = 2;
 const HOLDING: u32 = 3;
 const COUNT_MASK: u32 = 0x00FF_FFFF;
+/// Where the tag of a claim word begins.
+const TAG_SHIFT: u32 = 62;
+const COUNT_SHIFT: u32 = 48;
+const WORD_COUNT_MASK: u64 = (1 << (TAG_SHIFT - COUNT_SHIFT)) - 1;
 
 impl Claim {
     /// The claim as bytes. Zeroed memory is not `Idle` but an invalid claim.
@@ -71,6 +80,34 @@ impl Claim {
             (IDLE, 0) => Some(Self::Idle),
             (RESERVING, 0) => Some(Self::Reserving { sequence: a }),
             (HOLDING, count) => Some(Self::Holding { first: Stamp { epoch: a, ticket: b }, count }),
+            _ => None,
+        }
+    }
+
+    /// The claim as a word, where that is placed whole (F-14). Never zero.
+    #[inline]
+    #[must_use]
+    pub const fn to_word(self) -> u64 {
+        match self {
+            Self::Idle => (IDLE as u64) << TAG_SHIFT,
+            Self::Reserving { sequence } => (RESERVING as u64) << TAG_SHIFT | sequence as u64,
+            Self::Holding { first, count } => {
+                let count = count as u64 & WORD_COUNT_MASK;
+                (HOLDING as u64) << TAG_SHIFT | count << COUNT_SHIFT | first.sealed(0)
+            }
+        }
+    }
+
+    /// The claim in a word, or `None` if it is none.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the parts of the word")]
+    pub const fn from_word(word: u64) -> Option<Self> {
+        let (tag, count) = ((word >> TAG_SHIFT) as u32, word >> COUNT_SHIFT & WORD_COUNT_MASK);
+        let stamp = Stamp::from_word(slot::cleared(word));
+        match (tag, count, stamp) {
+            (IDLE, 0, Stamp { epoch: 0, ticket: 0 }) => Some(Self::Idle),
+            (RESERVING, 0, Stamp { epoch, ticket: 0 }) => Some(Self::Reserving { sequence: epoch }),
+            (HOLDING, count, first) => Some(Self::Holding { first, count: count as u32 }),
             _ => None,
         }
     }
@@ -174,8 +211,8 @@ mod tests {
         prop_oneof![
             Just(Claim::Idle),
             any::<u32>().prop_map(|sequence| Claim::Reserving { sequence }),
-            (any::<[u32; 2]>(), 0..COUNT_MASK).prop_map(|([epoch, ticket], count)| {
-                Claim::Holding { first: Stamp { epoch, ticket }, count }
+            (any::<u32>(), any::<u16>(), 0u32..1 << 14).prop_map(|(epoch, ticket, count)| {
+                Claim::Holding { first: Stamp { epoch, ticket: ticket.into() }, count }
             }),
         ]
     }
@@ -184,6 +221,7 @@ mod tests {
         #[test]
         fn a_claim_round_trips(claim in claim()) {
             prop_assert_eq!(Claim::decode(&claim.encode(crc32c), crc32c), Some(claim));
+            prop_assert_eq!(Claim::from_word(claim.to_word()), Some(claim));
         }
 
         #[test]
@@ -232,6 +270,7 @@ mod tests {
     #[test]
     fn zeroed_memory_holds_no_claim() {
         assert_eq!(Claim::decode(&[0; CELL_LEN], crc32c), None);
+        assert_eq!(Claim::from_word(0), None);
     }
 
     #[test]

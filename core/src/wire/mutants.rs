@@ -9,6 +9,8 @@ const fn mutant(name: &'static str, breaks: &'static str) -> Mutant {
 pub(super) const CHECKSUM_SKIPPED: Mutant =
     mutant("checksum-skipped", "nothing altered is delivered");
 pub(super) const STAMP_IGNORED: Mutant = mutant("stamp-ignored", "nothing is delivered twice");
+pub(super) const RUN_IGNORED: Mutant =
+    mutant("end-of-the-write-not-awaited", "nothing altered is delivered");
 pub(super) const CHECK_BEFORE_COPY: Mutant =
     mutant("checked-before-it-is-copied", "no lie makes an owner panic");
 pub(super) const TORN_CELL_BELIEVED: Mutant =
@@ -16,4 +18,4 @@ pub(super) const TORN_CELL_BELIEVED: Mutant =
 
 /// All of them.
 pub const MUTANTS: &[Mutant] =
-    &[CHECKSUM_SKIPPED, STAMP_IGNORED, CHECK_BEFORE_COPY, TORN_CELL_BELIEVED];
+    &[CHECKSUM_SKIPPED, STAMP_IGNORED, RUN_IGNORED, CHECK_BEFORE_COPY, TORN_CELL_BELIEVED];

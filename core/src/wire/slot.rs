@@ -1,35 +1,51 @@
-//! The slot of a mailbox or a lane: a header of 24 bytes and the payload (MB-4).
+//! The slot of a mailbox or a lane: a payload and, behind it, a trailer of 24 bytes (MB-4).
 //!
 //! ```text
-//! byte  0      2        4          8       12       16       20     22            24
-//!       │ len  │ sender │ sequence │ epoch │ ticket │ crc32c │ kind │ incarnation │ payload …
+//! byte       0     2        4          8        12     14            16      20       22    24
+//! payload, 0 │ len │ sender │ sequence │ crc32c │ kind │ incarnation │ epoch │ ticket │ run │
 //! ```
 //!
-//! `len` counts payload bytes. The checksum runs over header and payload with the checksum field
-//! itself as zero. `incarnation` is the low half of the sender's. `epoch` and `ticket` are the
-//! slot's stamp, so that bytes of an earlier use are not accepted.
+//! The slot ends with the trailer, and the payload, padded with zeros to a multiple of 8 bytes,
+//! ends where the trailer begins: a short message leaves the beginning of its slot as it was. `len`
+//! counts payload bytes. `incarnation` is the low half of the sender's. `epoch` and `ticket` are
+//! the slot's stamp, so that bytes of an earlier use are not accepted. `run` counts the slots of
+//! the same write from this one on, itself included; with 0 a slot holds no message.
+//!
+//! How a reader knows that all of a slot has arrived ([`Sealing`]) depends on the fabric. The
+//! checksum runs over padded payload and trailer, with the checksum field itself as zero.
 
 use core::fmt;
 
-use super::mutants::{CHECK_BEFORE_COPY, CHECKSUM_SKIPPED, STAMP_IGNORED};
-use super::{u16_at, u32_at};
+use super::mutants::{CHECK_BEFORE_COPY, CHECKSUM_SKIPPED, RUN_IGNORED, STAMP_IGNORED};
+use super::{u16_at, u64_at};
 use crate::fabric::{At, Fabric, Memory};
 
-/// Length of the header in bytes.
-pub const HEADER_LEN: usize = 24;
+/// Length of the trailer in bytes.
+pub const TRAILER_LEN: usize = 24;
 
-/// Byte offset of the word that holds `epoch` (low half) and `ticket` (high half).
-pub const STAMP_OFFSET: u32 = 8;
-
+/// Where the fields lie in the trailer that are written when a slot is sealed.
 mod field {
-    pub(super) const LEN: usize = 0;
-    pub(super) const SENDER: usize = 2;
     pub(super) const SEQUENCE: usize = 4;
-    pub(super) const EPOCH: usize = 8;
-    pub(super) const TICKET: usize = 12;
-    pub(super) const CRC: usize = 16;
-    pub(super) const KIND: usize = 20;
-    pub(super) const INCARNATION: usize = 22;
+    pub(super) const CRC: usize = 8;
+    pub(super) const KIND: usize = 12;
+    pub(super) const STAMP: usize = 16;
+}
+
+/// The bytes at the end of a slot that a message of `len` bytes takes.
+#[inline]
+#[must_use]
+pub const fn used(len: usize) -> usize {
+    len.next_multiple_of(8) + TRAILER_LEN
+}
+
+/// How a reader knows that all of a slot has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sealing {
+    /// The checksum holds: bytes arrive in any order (F-3).
+    Checksum,
+    /// The stamp has arrived, and that of the last slot of the same write, which is the write's
+    /// last word (F-14).
+    Stamp,
 }
 
 /// One use of one slot: the identity that a reader expects.
@@ -37,28 +53,54 @@ mod field {
 pub struct Stamp {
     /// The pass over the slots.
     pub epoch: u32,
-    /// The slot of the pass.
+    /// The slot of the pass, below 2^16.
     pub ticket: u32,
 }
 
 impl Stamp {
-    /// The stamp as the word at [`STAMP_OFFSET`].
+    /// Epoch in the low half, ticket in the high half.
+    #[inline]
     #[must_use]
     pub const fn to_word(self) -> u64 {
         self.epoch as u64 | (self.ticket as u64) << 32
     }
 
     /// The stamp that [`Self::to_word`] made `word` from.
+    #[inline]
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "the two halves of the word")]
         Self { epoch: word as u32, ticket: (word >> 32) as u32 }
     }
+
+    /// The last word of a slot with this stamp, the first of `run` slots of one write.
+    #[inline]
+    #[must_use]
+    pub const fn sealed(self, run: u16) -> u64 {
+        self.to_word() & RUN_MASK | (run as u64) << RUN_SHIFT
+    }
+
+    /// The run in `word`, the last one of a slot, if it carries this stamp and a message.
+    #[inline]
+    #[must_use]
+    pub const fn run_in(self, word: u64) -> Option<u16> {
+        let run = (word >> RUN_SHIFT) as u16;
+        if run == 0 || word & RUN_MASK != self.to_word() & RUN_MASK { None } else { Some(run) }
+    }
 }
 
-/// The header, decoded.
+const RUN_SHIFT: u32 = 48;
+const RUN_MASK: u64 = (1 << RUN_SHIFT) - 1;
+
+/// `word`, the last one of a slot, changed so that no reader accepts the slot.
+#[must_use]
+pub const fn cleared(word: u64) -> u64 {
+    word & RUN_MASK
+}
+
+/// The trailer, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Header {
+pub struct Trailer {
     /// Payload bytes.
     pub len: u16,
     /// The sender's peer number.
@@ -76,9 +118,9 @@ pub struct Header {
 /// Why a copy of a slot holds no message. Nothing was read past `len`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotError {
-    /// The slot carries the stamp of another use, or none yet.
+    /// The slot carries the stamp of another use, or none yet, or the last slot of its write does.
     Stamp,
-    /// The length does not fit into the slot.
+    /// The length does not fit into the slot, or the run into the slots.
     Length,
     /// The checksum is wrong: torn, still arriving, or garbage.
     Checksum,
@@ -96,89 +138,165 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// Seals a slot whose header was [written](Header::write) and whose payload lies behind it:
-/// sets stamp and sequence and computes the checksum over all of it.
+/// Seals a slot by its stamp: sets stamp, run and sequence. `slot` is the end of the slot from its
+/// payload on, whose trailer was [written](Trailer::write).
 ///
 /// # Panics
-/// When `slot` is shorter than its header and payload: a bug of the caller.
+/// When `slot` is shorter than a trailer: a bug of the caller.
 #[inline]
-pub fn seal(slot: &mut [u8], stamp: Stamp, sequence: u32, checksum: impl Fn(&[u8]) -> u32) {
-    let len = usize::from(u16_at(slot, field::LEN));
-    let used = &mut slot[..HEADER_LEN + len];
-    used[field::SEQUENCE..field::SEQUENCE + 4].copy_from_slice(&sequence.to_le_bytes());
-    used[field::EPOCH..field::EPOCH + 8].copy_from_slice(&stamp.to_word().to_le_bytes());
-    used[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
-    let crc = checksum(used);
-    used[field::CRC..field::CRC + 4].copy_from_slice(&crc.to_le_bytes());
+pub fn seal_by_stamp(slot: &mut [u8], stamp: Stamp, run: u16, sequence: u32) {
+    let trailer = trailer_of(slot);
+    trailer[field::SEQUENCE..field::CRC].copy_from_slice(&sequence.to_le_bytes());
+    trailer[field::STAMP..].copy_from_slice(&stamp.sealed(run).to_le_bytes());
 }
 
-/// Copies the slot at `at` of own memory into `scratch`, once, and checks the copy.
-///
-/// # Errors
-/// [`SlotError`]; what `scratch` holds then is meaningless.
+/// As [`seal_by_stamp`], and computes the checksum of the payload and the trailer.
 ///
 /// # Panics
-/// When `scratch` is shorter than a header and `capacity` bytes: a bug of the caller.
+/// When `slot` is shorter than its payload and a trailer: a bug of the caller.
 #[inline]
-pub fn copy_out(
-    fabric: &impl Fabric,
-    at: At,
-    expected: Stamp,
-    capacity: usize,
-    scratch: &mut [u8],
-) -> Result<Header, SlotError> {
-    let memory = fabric.memory();
-    let (head, body) = scratch.split_at_mut(HEADER_LEN);
-    memory.copy_out(at.region, at.offset, head);
-    let len = Header::peek_len(head, expected, capacity)?;
-    memory.copy_out(at.region, at.offset + HEADER_LEN as u32, &mut body[..len]);
-    let checksum = |bytes: &[u8]| fabric.crc32c(bytes);
-    let header = Header::open(&mut scratch[..HEADER_LEN + len], expected, checksum)?;
-    if CHECK_BEFORE_COPY.is_planted() {
-        memory.copy_out(at.region, at.offset, &mut scratch[..HEADER_LEN + len]);
-        return Ok(Header { len: u16_at(scratch, field::LEN), ..header });
-    }
-    Ok(header)
+pub fn seal(
+    slot: &mut [u8],
+    stamp: Stamp,
+    run: u16,
+    sequence: u32,
+    checksum: impl Fn(&[u8]) -> u32,
+) {
+    seal_by_stamp(slot, stamp, run, sequence);
+    let len = usize::from(u16_at(trailer_of(slot), 0));
+    let start = slot.len() - used(len);
+    trailer_of(slot)[field::CRC..field::KIND].copy_from_slice(&[0; 4]);
+    let crc = checksum(&slot[start..]);
+    trailer_of(slot)[field::CRC..field::KIND].copy_from_slice(&crc.to_le_bytes());
 }
 
-impl Header {
-    /// Writes the header into the first [`HEADER_LEN`] bytes of `slot`; no reader accepts it
-    /// before [`seal`] has computed the checksum.
-    ///
-    /// # Panics
-    /// When `slot` is shorter than the header: a bug of the caller.
+/// The last bytes of `slot`.
+#[inline]
+fn trailer_of(slot: &mut [u8]) -> &mut [u8; TRAILER_LEN] {
+    slot.last_chunk_mut().expect("a slot holds a trailer")
+}
+
+/// A slot that a reader looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// Where it ends.
+    pub end: At,
+    /// The use of it that is expected.
+    pub stamp: Stamp,
+    /// The longest payload.
+    pub capacity: u16,
+    /// Bytes from one slot to the next.
+    pub stride: u32,
+    /// All tickets are below.
+    pub slots: u32,
+}
+
+impl Slot {
+    /// Where a payload of `len` bytes begins, and so the write of it and its trailer.
     #[inline]
-    pub fn write(&self, slot: &mut [u8]) {
-        let slot = &mut slot[..HEADER_LEN];
-        slot[field::LEN..field::LEN + 2].copy_from_slice(&self.len.to_le_bytes());
-        slot[field::SENDER..field::SENDER + 2].copy_from_slice(&self.sender.to_le_bytes());
-        slot[field::SEQUENCE..field::SEQUENCE + 4].copy_from_slice(&self.sequence.to_le_bytes());
-        slot[field::EPOCH..field::EPOCH + 8].copy_from_slice(&self.stamp.to_word().to_le_bytes());
-        slot[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
-        slot[field::KIND..field::KIND + 2].copy_from_slice(&self.kind.to_le_bytes());
-        let incarnation = self.incarnation.to_le_bytes();
-        slot[field::INCARNATION..field::INCARNATION + 2].copy_from_slice(&incarnation);
+    #[must_use]
+    pub const fn start(&self, len: usize) -> At {
+        #[expect(clippy::cast_possible_truncation, reason = "less than a slot has")]
+        At { offset: self.end.offset - used(len) as u32, ..self.end }
     }
 
-    /// The payload length that the head of a private copy claims, when it can fit.
+    /// Copies the payload from own memory to the beginning of `scratch`, each word once, and checks
+    /// the copy.
     ///
     /// # Errors
-    /// [`SlotError::Stamp`] and [`SlotError::Length`].
+    /// [`SlotError`]; what `scratch` holds then is meaningless.
     ///
     /// # Panics
-    /// When `head` is shorter than [`HEADER_LEN`]: a bug of the caller.
+    /// When `scratch` has no room for a trailer behind `capacity` bytes, rounded up to words: a bug
+    /// of the caller.
     #[inline]
-    pub fn peek_len(head: &[u8], expected: Stamp, capacity: usize) -> Result<usize, SlotError> {
-        let stamp =
-            Stamp { epoch: u32_at(head, field::EPOCH), ticket: u32_at(head, field::TICKET) };
-        if stamp != expected && !STAMP_IGNORED.is_planted() {
-            return Err(SlotError::Stamp);
+    pub fn copy_out(
+        &self,
+        fabric: &impl Fabric,
+        sealing: Sealing,
+        scratch: &mut [u8],
+    ) -> Result<Trailer, SlotError> {
+        let memory = fabric.memory();
+        let At { region, offset: end } = self.end;
+        // First: what is loaded behind the stamp is at least as new.
+        let mut words = [0, 0, memory.load(region, end - 8)];
+        let run = self.stamp.run_in(words[2]);
+        let run = if STAMP_IGNORED.is_planted() { run.or(Some(1)) } else { run };
+        let run = u32::from(run.ok_or(SlotError::Stamp)?);
+        if sealing == Sealing::Stamp && run > 1 && !RUN_IGNORED.is_planted() {
+            let last = Stamp { ticket: self.stamp.ticket + run - 1, ..self.stamp };
+            if last.ticket >= self.slots {
+                return Err(SlotError::Length);
+            }
+            let word = memory.load(region, end - 8 + (run - 1) * self.stride);
+            last.run_in(word).ok_or(SlotError::Stamp)?;
         }
-        let len = usize::from(u16_at(head, field::LEN));
-        if len > capacity { Err(SlotError::Length) } else { Ok(len) }
+        words[0] = memory.load(region, end - 24);
+        words[1] = memory.load(region, end - 16);
+        let trailer = Trailer::from_words(words, self.stamp);
+        if trailer.len > self.capacity {
+            return Err(SlotError::Length);
+        }
+        let padded = usize::from(trailer.len).next_multiple_of(8);
+        memory.copy_out(region, self.start(padded).offset, &mut scratch[..padded]);
+        if sealing == Sealing::Checksum {
+            let copy = &mut scratch[..padded + TRAILER_LEN];
+            let (_, trailer) = copy.split_at_mut(padded);
+            for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *bytes = word.to_le_bytes();
+            }
+            check(copy, |bytes| fabric.crc32c(bytes))?;
+        }
+        if CHECK_BEFORE_COPY.is_planted() {
+            words[0] = memory.load(region, end - 24);
+            return Ok(Trailer::from_words(words, self.stamp));
+        }
+        Ok(trailer)
+    }
+}
+
+/// Whether the checksum of `copy` holds, which is zero afterwards.
+#[inline]
+fn check(copy: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Result<(), SlotError> {
+    let found = &mut trailer_of(copy)[field::CRC..field::KIND];
+    let crc = [found[0], found[1], found[2], found[3]];
+    found.fill(0);
+    let holds = checksum(copy).to_le_bytes() == crc || CHECKSUM_SKIPPED.is_planted();
+    holds.then_some(()).ok_or(SlotError::Checksum)
+}
+
+impl Trailer {
+    /// Writes the trailer to the end of `slot`; no reader accepts it before it is
+    /// [sealed](seal_by_stamp).
+    ///
+    /// # Panics
+    /// When `slot` is shorter than a trailer: a bug of the caller.
+    #[inline]
+    pub fn write(&self, slot: &mut [u8]) {
+        let trailer = trailer_of(slot);
+        let Self { len, sender, sequence, stamp, kind, incarnation } = *self;
+        let head = u64::from(len) | u64::from(sender) << 16 | u64::from(sequence) << 32;
+        let middle = u64::from(kind) << 32 | u64::from(incarnation) << 48;
+        let words = [head, middle, stamp.sealed(0)];
+        for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
     }
 
-    /// Checks a private copy of header and payload, and reads the header.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the parts of the words")]
+    const fn from_words([head, middle, _]: [u64; 3], stamp: Stamp) -> Self {
+        Self {
+            len: head as u16,
+            sender: (head >> 16) as u16,
+            sequence: (head >> 32) as u32,
+            stamp,
+            kind: (middle >> 32) as u16,
+            incarnation: (middle >> 48) as u16,
+        }
+    }
+
+    /// Checks a private copy that ends with a slot, sealed by its checksum, and reads the trailer.
     ///
     /// The checksum field of `copy` is zero afterwards.
     ///
@@ -186,28 +304,20 @@ impl Header {
     /// [`SlotError`], in the order stamp, length, checksum.
     ///
     /// # Panics
-    /// When `copy` is shorter than [`HEADER_LEN`]: a bug of the caller.
-    #[inline]
+    /// When `copy` is shorter than [`TRAILER_LEN`]: a bug of the caller.
     pub fn open(
         copy: &mut [u8],
         expected: Stamp,
         checksum: impl Fn(&[u8]) -> u32,
     ) -> Result<Self, SlotError> {
-        let len = Self::peek_len(copy, expected, copy.len() - HEADER_LEN)?;
-        let used = &mut copy[..HEADER_LEN + len];
-        let crc = u32_at(used, field::CRC);
-        used[field::CRC..field::CRC + 4].copy_from_slice(&[0; 4]);
-        if checksum(used) != crc && !CHECKSUM_SKIPPED.is_planted() {
-            return Err(SlotError::Checksum);
+        let trailer = trailer_of(copy);
+        let words = [0, field::CRC, field::STAMP].map(|at| u64_at(trailer, at));
+        if expected.run_in(words[2]).is_none() {
+            return Err(SlotError::Stamp);
         }
-        Ok(Self {
-            len: u16_at(used, field::LEN),
-            sender: u16_at(used, field::SENDER),
-            sequence: u32_at(used, field::SEQUENCE),
-            stamp: expected,
-            kind: u16_at(used, field::KIND),
-            incarnation: u16_at(used, field::INCARNATION),
-        })
+        let trailer = Self::from_words(words, expected);
+        let start = copy.len().checked_sub(used(trailer.len.into())).ok_or(SlotError::Length)?;
+        check(&mut copy[start..], checksum).map(|()| trailer)
     }
 }
 
@@ -219,73 +329,76 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    fn header() -> impl Strategy<Value = Header> {
-        (any::<[u16; 3]>(), any::<[u32; 3]>()).prop_map(|(short, long)| Header {
+    fn trailer() -> impl Strategy<Value = Trailer> {
+        (any::<[u16; 4]>(), any::<[u32; 2]>()).prop_map(|(short, long)| Trailer {
             len: 0,
             sender: short[0],
             sequence: long[0],
-            stamp: Stamp { epoch: long[1], ticket: long[2] },
+            stamp: Stamp { epoch: long[1], ticket: short[3].into() },
             kind: short[1],
             incarnation: short[2],
         })
     }
 
-    fn sealed(header: Header, payload: &[u8]) -> (Header, Vec<u8>) {
-        let header = Header { len: u16::try_from(payload.len()).unwrap(), ..header };
-        let mut slot = vec![0; HEADER_LEN];
-        slot.extend_from_slice(payload);
-        header.write(&mut slot);
-        seal(&mut slot, header.stamp, header.sequence, crc32c);
-        (header, slot)
+    fn sealed(trailer: Trailer, payload: &[u8]) -> (Trailer, Vec<u8>) {
+        let trailer = Trailer { len: u16::try_from(payload.len()).unwrap(), ..trailer };
+        let mut slot = vec![0; used(payload.len())];
+        slot[..payload.len()].copy_from_slice(payload);
+        trailer.write(&mut slot);
+        seal(&mut slot, trailer.stamp, 1, trailer.sequence, crc32c);
+        (trailer, slot)
     }
 
     proptest! {
         #[test]
         fn a_sealed_slot_opens_to_what_was_sealed(
-            header in header(), payload in proptest::collection::vec(any::<u8>(), 0..300),
+            trailer in trailer(), payload in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
-            let (header, mut slot) = sealed(header, &payload);
-            prop_assert_eq!(Header::open(&mut slot, header.stamp, crc32c), Ok(header));
-            prop_assert_eq!(&slot[HEADER_LEN..], &payload);
+            let (trailer, mut slot) = sealed(trailer, &payload);
+            prop_assert_eq!(Trailer::open(&mut slot, trailer.stamp, crc32c), Ok(trailer));
+            prop_assert_eq!(&slot[..payload.len()], &payload);
         }
 
         #[test]
         fn any_flipped_byte_is_refused(
-            header in header(), payload in proptest::collection::vec(any::<u8>(), 0..40),
+            trailer in trailer(), payload in proptest::collection::vec(any::<u8>(), 0..40),
             at in any::<prop::sample::Index>(), flip in 1u8..,
         ) {
-            let (header, mut slot) = sealed(header, &payload);
+            let (trailer, mut slot) = sealed(trailer, &payload);
             let at = at.index(slot.len());
             slot[at] ^= flip;
-            prop_assert!(Header::open(&mut slot, header.stamp, crc32c).is_err());
+            prop_assert!(Trailer::open(&mut slot, trailer.stamp, crc32c).is_err());
         }
 
         #[test]
         fn garbage_never_panics(mut bytes in proptest::collection::vec(any::<u8>(), 24..80)) {
-            let stamp = Stamp { epoch: u32_at(&bytes, 8), ticket: u32_at(&bytes, 12) };
-            let _ = Header::open(&mut bytes, stamp, crc32c);
+            let stamp = Stamp::from_word(u64_at(&bytes, bytes.len() - 8) & RUN_MASK);
+            let _ = Trailer::open(&mut bytes, stamp, crc32c);
         }
     }
 
     #[test]
     fn a_truncated_slot_is_refused_at_every_length() {
-        let (header, slot) = sealed(Header::default(), b"payload");
-        for len in HEADER_LEN..slot.len() {
-            let result = Header::open(&mut slot[..len].to_vec(), header.stamp, crc32c);
-            assert_eq!(result, Err(SlotError::Length), "cut to {len}");
+        let (trailer, slot) = sealed(Trailer::default(), b"a payload");
+        for start in 1..=slot.len() - TRAILER_LEN {
+            let result = Trailer::open(&mut slot[start..].to_vec(), trailer.stamp, crc32c);
+            assert_eq!(result, Err(SlotError::Length), "without {start} bytes");
         }
     }
 
     #[test]
     fn another_use_of_the_slot_is_distinguished_from_damage() {
-        let (header, mut slot) = sealed(Header::default(), b"payload");
-        let next = Stamp { epoch: header.stamp.epoch + 2, ..header.stamp };
-        assert_eq!(Header::open(&mut slot, next, crc32c), Err(SlotError::Stamp));
+        let (trailer, mut slot) = sealed(Trailer::default(), b"payload");
+        let next = Stamp { epoch: trailer.stamp.epoch + 2, ..trailer.stamp };
+        assert_eq!(Trailer::open(&mut slot, next, crc32c), Err(SlotError::Stamp));
     }
 
     #[test]
-    fn a_zeroed_slot_is_no_message() {
-        let result = Header::open(&mut [0; 64], Stamp::default(), crc32c);
-        assert_eq!(result, Err(SlotError::Checksum));
+    fn a_zeroed_and_a_cleared_slot_are_no_messages() {
+        let result = Trailer::open(&mut [0; 64], Stamp::default(), crc32c);
+        assert_eq!(result, Err(SlotError::Stamp));
+        let stamp = Stamp { epoch: 7, ticket: u32::from(u16::MAX) };
+        assert_eq!(stamp.run_in(stamp.sealed(3)), Some(3));
+        assert_eq!(stamp.run_in(cleared(stamp.sealed(3))), None);
     }
 }

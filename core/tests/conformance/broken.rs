@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use weft_core::fabric::conformance::{PEERS, layout};
 use weft_core::fabric::loopback::DEPTH;
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
-    Posted, Region, Work,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, Placement,
+    PostError, Posted, Region, Work,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
@@ -63,8 +63,10 @@ impl Broken {
             | Fault::NeedsTargetToPoll
             | Fault::FencesOnPaper
             | Fault::AnswersAhead => true,
-            Fault::OneStagingBuffer => matches!(work.op, Op::Write { .. }),
-            Fault::ReadsLate => matches!(work.op, Op::Read { .. }),
+            Fault::OneStagingBuffer | Fault::EndsFirst | Fault::TearsWords => {
+                matches!(work.op, Op::Write { .. })
+            }
+            Fault::ReadsLate | Fault::TearsReads => matches!(work.op, Op::Read { .. }),
             Fault::ApartLate => work.flags.contains(CompletionFlags::APART),
             Fault::QuietAfterSignalled => work.flags.contains(CompletionFlags::QUIET),
             Fault::OwnAtomicsInTwoSteps => peer == self.inner.me(),
@@ -77,6 +79,10 @@ impl Broken {
         if let Op::Write { bytes, .. } = work.op {
             self.staging = bytes.to_vec();
         }
+        if let Some(op) = self.part(&work.op) {
+            let flags = work.flags | CompletionFlags::QUIET;
+            self.inner.post(peer, Work { op, flags, ..work })?;
+        }
         let work = match work.op {
             // The first step, now: what the word is. The second, at the poll: what it becomes.
             Op::FetchAdd { at, add } if self.has(Fault::OwnAtomicsInTwoSteps) => {
@@ -84,11 +90,35 @@ impl Broken {
                 let op = Op::CompareSwap { at, expected: old, new: old.wrapping_add(add) };
                 Work { op, ..work }
             }
+            // Its first half is read now.
+            Op::Read { from, into, len } if self.has(Fault::TearsReads) => {
+                let behind = |at: At| At { offset: at.offset + len.min(4), ..at };
+                let op = Op::Read { from: behind(from), into: behind(into), len: len - len.min(4) };
+                Work { op, ..work }
+            }
             _ => work,
         };
         let polls = self.polls.get(peer.index()).map_or(0, Cell::get);
         self.late.push_back((peer, keep(work), polls));
         Ok(())
+    }
+
+    /// What is placed at once of a work of which the rest comes later.
+    fn part<'a>(&self, op: &Op<'a>) -> Option<Op<'a>> {
+        match *op {
+            Op::Write { to, bytes } if self.has(Fault::TearsWords) => {
+                Some(Op::Write { to, bytes: &bytes[..bytes.len().min(4)] })
+            }
+            Op::Write { to, bytes } if self.has(Fault::EndsFirst) => {
+                let start = bytes.len().saturating_sub(1) & !7;
+                let to = At { offset: to.offset + start as u32, ..to };
+                Some(Op::Write { to, bytes: &bytes[start..] })
+            }
+            Op::Read { from, into, len } if self.has(Fault::TearsReads) => {
+                Some(Op::Read { from, into, len: len.min(4) })
+            }
+            _ => None,
+        }
     }
 
     /// Carries out what was kept.
@@ -177,6 +207,10 @@ impl Fabric for Broken {
 
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn placement(&self) -> Placement {
+        self.inner.placement()
     }
 
     fn post(&mut self, mut peer: Peer, work: Work<'_>) -> Result<(), PostError> {

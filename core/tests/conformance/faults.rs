@@ -34,6 +34,10 @@ pub(crate) enum Fault {
     OneStagingBuffer,
     CutsLongWrites,
     CutsLongCopies,
+    // Placement.
+    EndsFirst,
+    TearsWords,
+    TearsReads,
     // Atomics.
     OwnAtomicsInTwoSteps,
     // Rights.
@@ -102,9 +106,12 @@ pub(crate) const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::HidesQuietFailure, &["f2_a_quiet_failure_is_loud"]),
     (Fault::NeedsTargetToPoll, &["f13_a_peer_that_never_polls_is_reached"]),
     (Fault::AnswersAhead, &["f1_an_answer_comes_behind_what_was_posted"]),
-    (Fault::AnswersEarly, &["f2_an_answer_is_the_completion"]),
-    (Fault::AnswersAndCompletes, &["f2_an_answer_is_the_completion"]),
+    (Fault::AnswersEarly, &["f15_an_answer_is_the_completion"]),
+    (Fault::AnswersAndCompletes, &["f15_an_answer_is_the_completion"]),
     (Fault::AnswersDenialsAsDone, &["f5_an_answer_needs_its_right"]),
+    (Fault::EndsFirst, &["f14_a_write_appears_by_words_and_its_last_one_last"]),
+    (Fault::TearsWords, &["f14_a_write_appears_by_words_and_its_last_one_last"]),
+    (Fault::TearsReads, &["f14_a_read_takes_a_word_whole"]),
     (
         Fault::DropsLastByte,
         &[

@@ -18,7 +18,8 @@ use loom::sync::Arc;
 use loom::thread;
 use weft_core::checksum::crc32c;
 use weft_core::fabric::{
-    Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Region, WordMemory, Words, Work,
+    Completion, Fabric, FenceError, Layout, Memory, Op, Placement, PostError, Region, WordMemory,
+    Words, Work,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::neb::{Config, Membership, Neb, Regions, Retry, Sizes};
@@ -74,6 +75,10 @@ impl Fabric for Member {
 
     fn layout(&self) -> &Layout {
         &self.memory().layout
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Bytes
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

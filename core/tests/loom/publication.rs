@@ -79,6 +79,30 @@ pub(crate) fn write_after_write() {
     writer.join().unwrap();
 }
 
+/// As one write posts: its last word comes behind all others (F-14).
+pub(crate) fn end_of_a_write() {
+    whole_by_its_end(WORD + 8);
+}
+
+/// A write whose last word it covers in part.
+pub(crate) fn partial_end_of_a_write() {
+    whole_by_its_end(WORD + 3);
+}
+
+fn whole_by_its_end(len: usize) {
+    let shared = Shared::new();
+    let writing = Arc::clone(&shared);
+    let writer = thread::spawn(move || {
+        let mut bytes = [1; WORD + 8];
+        bytes[..WORD].copy_from_slice(&MESSAGE);
+        writing.words().copy_in(0, &bytes[..len]);
+    });
+    if shared.words().load(WORD) != 0 {
+        reads_all(&shared);
+    }
+    writer.join().unwrap();
+}
+
 /// As two writes from a region post.
 fn write_from_after_write_from() {
     let shared = Shared::new();
@@ -119,6 +143,13 @@ fn a_store_publishes_what_was_written_before() {
 fn a_write_publishes_what_was_written_before() {
     let _alone = alone();
     loom::model(write_after_write);
+}
+
+#[test]
+fn the_last_word_of_a_write_publishes_the_others() {
+    let _alone = alone();
+    loom::model(end_of_a_write);
+    loom::model(partial_end_of_a_write);
 }
 
 #[test]

@@ -8,7 +8,10 @@ use weft_core::neb;
 
 use crate::alone;
 use crate::exposure::agreement;
-use crate::publication::{atomic_after_write, store_after_write, write_after_write};
+use crate::publication::{
+    atomic_after_write, end_of_a_write, partial_end_of_a_write, store_after_write,
+    write_after_write,
+};
 use crate::wake_up::no_wake_up_is_lost;
 
 /// Those of `weakened` whose failure the model does not find.
@@ -27,6 +30,14 @@ fn every_fence_of_the_words_is_needed() {
     let _alone = alone();
     let unnoticed = unnoticed(memory::WEAKENED, || loom::model(write_after_write));
     assert_eq!(unnoticed, [""; 0]);
+}
+
+#[test]
+fn the_fence_before_the_last_word_of_a_write_is_needed() {
+    let _alone = alone();
+    for model in [end_of_a_write, partial_end_of_a_write] {
+        assert_eq!(unnoticed(memory::UNORDERED, || loom::model(model)), [""; 0]);
+    }
 }
 
 #[test]

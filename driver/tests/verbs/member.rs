@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use weft_core::endpoint::{Endpoint, Event, Plan};
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, FenceError, Layout, Op, PostError, Work, WorkId,
+    At, Completion, CompletionFlags, Fabric, FenceError, Layout, Op, Placement, PostError, Work,
+    WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
@@ -68,6 +69,10 @@ impl Fabric for Hand {
 
     fn layout(&self) -> &Layout {
         self.end.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.end.placement()
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

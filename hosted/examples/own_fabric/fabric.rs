@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use weft::core::fabric::{
-    Completion, CompletionFlags, Fabric, FenceError, Layout, PostError, Work,
+    Completion, CompletionFlags, Fabric, FenceError, Layout, Placement, PostError, Work,
 };
 use weft::core::ids::{Incarnation, Peer};
 use weft::core::time::Instant;
@@ -38,6 +38,11 @@ impl Fabric for Local {
     }
     fn layout(&self) -> &Layout {
         &self.net.layout
+    }
+
+    // Nobody looks while a write is under way.
+    fn placement(&self) -> Placement {
+        Placement::WholeWords
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

@@ -1,4 +1,4 @@
-//! What a fabric really does, beside what the port promises (`weft_core::fabric`, F-1 to F-13).
+//! What a fabric really does, beside what the port promises (`weft_core::fabric`, F-1 to F-15).
 //!
 //! ```text
 //!   suite    the cases of weft_core::fabric::conformance, each on new endpoints    held, or not

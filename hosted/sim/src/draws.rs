@@ -24,6 +24,8 @@ pub enum Purpose {
     Lies = 6,
     /// Which writes that are apart overtake reads and atomics.
     Overtaking = 7,
+    /// What the fabric promises, and which works it answers at once.
+    Promises = 8,
     /// Faults: the stream of fault kind `k` is this and `k`.
     Faults = 64,
 }

@@ -25,6 +25,7 @@ use weft_core::{lane, mailbox, neb};
 use super::draws::Draws;
 use super::protocol::{HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Violation};
 use super::subject::Expected;
+use super::world::Promises;
 use super::{mailbox as mailboxes, neb as broadcasts};
 pub(crate) use node::{EndpointNode, EndpointTurn};
 
@@ -107,6 +108,10 @@ impl Protocol for Endpoints {
     fn draw(draws: &mut Draws) -> Self {
         let slots = [2, 4, 8];
         Self::sized(draws, (slots, MESSAGE_LEN))
+    }
+
+    fn promises(draws: &mut Draws) -> Promises {
+        Promises::draw(draws)
     }
 
     fn layout(&self) -> &Layout {

@@ -2,7 +2,9 @@
 
 use std::borrow::BorrowMut;
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{
+    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
+};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -57,9 +59,18 @@ impl<W: BorrowMut<World>> Fabric for SimFabric<W> {
         self.world.borrow().layout()
     }
 
+    fn placement(&self) -> Placement {
+        self.world.borrow().promises.placement
+    }
+
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         let me = self.me;
         self.world().post(me, peer, &work)
+    }
+
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        let me = self.me;
+        self.world().post_now(me, peer, &work)
     }
 
     fn poll(&mut self, _now: Instant, done: &mut [Completion]) -> usize {

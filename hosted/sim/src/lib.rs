@@ -72,7 +72,7 @@ pub use seeds::{Failed, SeedTally, run_seeds};
 pub use shrink::{Shrunk, shrink};
 pub use subject::{Expected, Explorer, SUBJECTS, Subject};
 pub use trace::Trace;
-pub use world::{Choice, World};
+pub use world::{Choice, Promises, World};
 
 #[cfg(test)]
 mod tests;

@@ -30,11 +30,11 @@ use weft_core::ids::{Peer, PeerSet};
 use weft_core::lane;
 use weft_core::mailbox;
 use weft_core::time::Duration;
-use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+use weft_core::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal, used};
 
 use super::draws::Draws;
 use super::protocol::{Forgery, HistoryEntry, MembershipNews, Protocol, Seat, Small, Violation};
-use super::world::World;
+use super::world::{Promises, World};
 use name::PAYLOAD_MAX;
 use node::MailboxNode;
 
@@ -131,6 +131,10 @@ impl Protocol for Mailboxes {
         run
     }
 
+    fn promises(draws: &mut Draws) -> Promises {
+        Promises::draw(draws)
+    }
+
     fn small() -> Vec<Small<Self>> {
         small::all()
     }
@@ -174,15 +178,18 @@ impl Protocol for Mailboxes {
         let epoch = ((word >> 32) as u32).wrapping_add(draws.below(2) as u32);
         let stamp = Stamp { epoch, ticket };
         let payload = draws.below(u64::from(PAYLOAD_MAX) + 1) as usize;
-        let mut bytes = draws.bytes(HEADER_LEN + payload);
+        let mut bytes = draws.bytes(used(payload));
         let sender = draws.below(u64::from(config.peers())) as u16;
-        Header { len: payload as u16, sender, stamp, ..Header::default() }.write(&mut bytes);
+        Trailer { len: payload as u16, sender, stamp, ..Trailer::default() }.write(&mut bytes);
         let sequence = draws.below(64) as u32;
-        seal(&mut bytes, stamp, sequence, weft_core::wire::crc32c);
-        let offset = ((epoch & 1) * slots + ticket) * config.stride();
+        let run = draws.between(1, 3) as u16;
+        seal(&mut bytes, stamp, run, sequence, weft_core::wire::crc32c);
+        let end = ((epoch & 1) * slots + ticket + 1) * config.stride();
+        let offset = end - bytes.len() as u32;
         // The length must be checked before it is used.
         let mut then = bytes.clone();
-        then[..2].copy_from_slice(&draws.bytes(2));
+        let len = then.len() - TRAILER_LEN;
+        then[len..len + 2].copy_from_slice(&draws.bytes(2));
         Some(Forgery { at: At { region: SLOT_HALVES, offset }, bytes, then: Some(then) })
     }
 

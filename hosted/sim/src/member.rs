@@ -43,6 +43,7 @@ use super::draws::Draws;
 use super::endpoint::{self as endpoints, Endpoints};
 use super::protocol::{HistoryEntry, HistoryEvent, MembershipNews, Protocol, Seat, Violation};
 use super::subject::{Expected, missed};
+use super::world::Promises;
 use files::NodeFiles;
 use node::MemberProcess;
 
@@ -216,6 +217,10 @@ impl Protocol for Members {
 
     type Node = MemberProcess;
     type Event = MemberEvent;
+
+    fn promises(draws: &mut Draws) -> Promises {
+        Promises::draw(draws)
+    }
 
     fn draw(draws: &mut Draws) -> Self {
         let endpoints = Endpoints::sized(draws, (LANE_SLOTS, LANE_LEN));

@@ -1,15 +1,18 @@
 //! The regions of one simulated peer: bytes that others write while their owner looks.
 //!
 //! ```text
-//!   torn write ──▶ Arrival: bytes not there yet ──▶ one by one, also in the middle of copy_out
-//!   torn read  ◀── Departure: bytes not fetched yet ◀── one by one, also between two stores
+//!   torn write ──▶ Arrival: pieces not there yet ──▶ one by one, also in the middle of copy_out
+//!   torn read  ◀── Departure: pieces not fetched yet ◀── one by one, also between two stores
 //! ```
+//!
+//! A piece is a byte; where the fabric promises more (F-14), a word.
 //!
 //! A process that is to crash has a `Fuse`: a number of operations after which nothing that it
 //! does has any effect. It does not notice.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -91,33 +94,53 @@ impl CowBytes {
     }
 }
 
-/// A write on its way in: absolute offsets and bytes, the next one last.
+/// A piece of a work: where its bytes lie among those of the work.
+pub(super) type Piece = Range<usize>;
+
+/// A write on its way in: pieces, the next one last.
 #[derive(Clone, Debug)]
 struct Arrival {
     flight: u64,
     from: Peer,
-    rest: Vec<(usize, u8)>,
+    /// Where the write begins.
+    start: usize,
+    bytes: Vec<u8>,
+    rest: Vec<Piece>,
+}
+
+impl Arrival {
+    /// The next piece arrives; whether there was one.
+    fn step(&mut self, memory: &CowBytes) -> bool {
+        let Some(piece) = self.rest.pop() else { return false };
+        memory.set(self.start + piece.start, &self.bytes[piece]);
+        true
+    }
 }
 
 impl Hash for Arrival {
     /// Without the number of its flight: worlds that differ in that alone go on alike.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.from, &self.rest).hash(state);
+        (self.from, self.start).hash(state);
+        for piece in &self.rest {
+            (piece.start, &self.bytes[piece.clone()]).hash(state);
+        }
     }
 }
 
-/// A read on its way out: absolute offsets and places in `got`, the next one last.
+/// A read on its way out: pieces, the next one last.
 #[derive(Clone, Debug)]
 struct Departure {
     flight: u64,
-    rest: Vec<(usize, usize)>,
+    /// Where the read begins.
+    start: usize,
+    rest: Vec<Piece>,
     got: Vec<u8>,
 }
 
 impl Hash for Departure {
     /// As that of an arrival.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.rest, &self.got).hash(state);
+        (self.start, &self.rest, &self.got).hash(state);
     }
 }
 
@@ -192,21 +215,21 @@ impl SimMemory {
         u64::from_le_bytes(word)
     }
 
-    /// A write of `bytes` begins, in the order `order` of its bytes, the last first.
+    /// A write of `bytes` begins, in the order `order` of its pieces, the last first.
     pub(super) fn begin_arrival(
         &self,
         flight: u64,
         from: Peer,
         at: At,
         bytes: &[u8],
-        order: &[usize],
+        order: Vec<Piece>,
     ) {
-        let start = self.place(at, bytes.len());
-        let rest = order.iter().map(|&n| (start + n, bytes[n])).collect();
-        self.races.borrow_mut().arrivals.push(Arrival { flight, from, rest });
+        let (start, bytes) = (self.place(at, bytes.len()), bytes.to_vec());
+        let arrival = Arrival { flight, from, start, bytes, rest: order };
+        self.races.borrow_mut().arrivals.push(arrival);
     }
 
-    /// `count` more bytes of the write arrive; all that are left if nothing is given.
+    /// `count` more pieces of the write arrive; all that are left if nothing is given.
     pub(super) fn arrive(&self, flight: u64, count: Option<usize>) {
         let mut races = self.races.borrow_mut();
         let Some(found) = races.arrivals.iter().position(|arrival| arrival.flight == flight) else {
@@ -214,8 +237,7 @@ impl SimMemory {
         };
         let arrival = &mut races.arrivals[found];
         for _ in 0..count.unwrap_or(usize::MAX).min(arrival.rest.len()) {
-            let (place, byte) = arrival.rest.pop().expect("counted above");
-            self.bytes.set(place, &[byte]);
+            arrival.step(&self.bytes);
         }
         if arrival.rest.is_empty() || count.is_none() {
             races.arrivals.remove(found);
@@ -249,22 +271,20 @@ impl SimMemory {
         races.departures.clear();
     }
 
-    /// Whether some bytes of the torn flight have not moved yet.
+    /// Whether some pieces of the torn flight have not moved yet.
     pub(super) fn is_under_way(&self, flight: u64) -> bool {
         let races = self.races.borrow();
         races.arrivals.iter().any(|arrival| arrival.flight == flight)
             || races.departures.iter().any(|d| d.flight == flight && !d.rest.is_empty())
     }
 
-    /// A read of `order.len()` bytes begins.
-    pub(super) fn begin_departure(&self, flight: u64, at: At, order: &[usize]) {
-        let start = self.place(at, order.len());
-        let rest = order.iter().map(|&n| (start + n, n)).collect();
-        let got = vec![0; order.len()];
-        self.races.borrow_mut().departures.push(Departure { flight, rest, got });
+    /// A read of `len` bytes begins, in the order `order` of its pieces, the last first.
+    pub(super) fn begin_departure(&self, flight: u64, at: At, len: usize, order: Vec<Piece>) {
+        let (start, got) = (self.place(at, len), vec![0; len]);
+        self.races.borrow_mut().departures.push(Departure { flight, start, rest: order, got });
     }
 
-    /// `count` more bytes of the read are fetched.
+    /// `count` more pieces of the read are fetched.
     pub(super) fn depart(&self, flight: u64, count: usize) {
         let mut races = self.races.borrow_mut();
         if let Some(departure) = races.departures.iter_mut().find(|d| d.flight == flight) {
@@ -283,8 +303,8 @@ impl SimMemory {
 
     fn fetch(&self, departure: &mut Departure, count: usize) {
         for _ in 0..count.min(departure.rest.len()) {
-            let (place, index) = departure.rest.pop().expect("counted above");
-            self.bytes.get(place, &mut departure.got[index..=index]);
+            let piece = departure.rest.pop().expect("counted above");
+            self.bytes.get(departure.start + piece.start, &mut departure.got[piece]);
         }
     }
 
@@ -297,10 +317,10 @@ impl SimMemory {
         };
         if draws.chance(1, 2) {
             let found = draws.index(arrivals.len());
-            let rest = &mut arrivals[found].rest;
-            for _ in 0..draws.between(1, 24) {
-                let Some((place, byte)) = rest.pop() else { break };
-                self.bytes.set(place, &[byte]);
+            let arrival = &mut arrivals[found];
+            let mut count = draws.between(1, 24);
+            while count > 0 && arrival.step(&self.bytes) {
+                count -= 1;
             }
         }
     }

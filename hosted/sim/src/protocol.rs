@@ -20,7 +20,7 @@ use weft_core::time::Instant;
 use super::draws::Draws;
 use super::explore::Unexplored;
 use super::fabric::SimFabric;
-use super::world::World;
+use super::world::{Promises, World};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,6 +139,11 @@ pub trait Protocol: Clone + Hash {
 
     /// The sizes and roles of one run.
     fn draw(draws: &mut Draws) -> Self;
+
+    /// What the fabric of one run promises: more than the least where the machines make use of it.
+    fn promises(_draws: &mut Draws) -> Promises {
+        Promises::LEAST
+    }
 
     /// The configurations that the explorer walks: each as small as it can be.
     fn small() -> Vec<Small<Self>> {
@@ -263,6 +268,8 @@ pub struct Small<P> {
     /// A peer may stall inside each post that changes bytes of another: it looks at the gate when
     /// it posts, the bytes change later, and between the two it does nothing.
     pub stalls: bool,
+    /// What the fabric promises.
+    pub promises: Promises,
     /// How often time passes to the next deadline, unless the explorer's bounds say otherwise.
     pub waits: u32,
     /// Peers that differ in nothing but their number: they can be exchanged on every path. They
@@ -291,6 +298,7 @@ impl<P> Small<P> {
             refusals: 0,
             removable: PeerSet::EMPTY,
             stalls: false,
+            promises: Promises::LEAST,
             waits: 0,
             alike: PeerSet::EMPTY,
             opening: Opening::Explored,

@@ -124,7 +124,8 @@ impl<P: Protocol> Run<P> {
         let faults = Faults::swarm(seed, plan.keep.clone());
         let (layout, trace) = (protocol.layout().clone(), plan.trace.clone());
         let deadline = Duration::from_micros(setup.between(4_000, 24_000));
-        let world = World::timed(layout, seed, deadline, faults, trace);
+        let promises = P::promises(&mut Draws::new(seed, Purpose::Promises));
+        let world = World::timed(layout, seed, deadline, faults, trace).with_promises(promises);
         let peers = usize::from(protocol.layout().peers());
         let orders_first = u32::try_from(setup.between(2, 30)).unwrap_or(2).min(plan.orders_max);
         let pace = (0..peers).map(|_| setup.magnitude(500, 16_000)).collect();

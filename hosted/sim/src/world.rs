@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use weft_core::fabric::{Completion, Layout};
+use weft_core::fabric::{Completion, Layout, Placement};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Duration;
 
@@ -70,6 +70,29 @@ impl Hash for PeerState {
     }
 }
 
+/// What the fabric of a world promises beyond what every fabric does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Promises {
+    /// How the bytes of a write appear (F-14).
+    pub placement: Placement,
+    /// Whether work may end while it is posted (F-15).
+    pub answers: bool,
+}
+
+impl Promises {
+    /// Nothing.
+    pub const LEAST: Self = Self { placement: Placement::Bytes, answers: false };
+    /// What shared memory promises.
+    pub const MOST: Self = Self { placement: Placement::WholeWords, answers: true };
+
+    /// Each of the two or not.
+    #[must_use]
+    pub fn draw(draws: &mut Draws) -> Self {
+        let placement = draws.pick(&[Placement::Bytes, Placement::WholeWords]);
+        Self { placement, answers: draws.chance(1, 2) }
+    }
+}
+
 /// A fabric of simulated peers.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -85,6 +108,7 @@ pub struct World {
     /// Pairs that the fabric lost since they were last asked for: poster and target.
     losses: Vec<(Peer, Peer)>,
     flights: u64,
+    pub(super) promises: Promises,
     /// A poster looks at its target's gate when it posts, and the bytes change later.
     stalling: bool,
     /// So many posts later one is refused.
@@ -131,6 +155,13 @@ impl World {
         Self { stalling, ..Self::new(layout, None, |_| None, Faults::none(), Trace::off()) }
     }
 
+    /// The same world over a fabric that promises more.
+    #[must_use]
+    pub const fn with_promises(mut self, promises: Promises) -> Self {
+        self.promises = promises;
+        self
+    }
+
     fn new(
         layout: Layout,
         timing: Option<EventQueue>,
@@ -162,6 +193,7 @@ impl World {
             faults,
             losses: Vec::new(),
             flights: 0,
+            promises: Promises::LEAST,
             stalling: false,
             refusal: None,
             trace,

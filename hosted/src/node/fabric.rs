@@ -24,7 +24,9 @@ pub use verbs::VerbsPort;
 pub use error::VerbsError;
 
 use weft_core::endpoint::Plan;
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Posted, Work};
+use weft_core::fabric::{
+    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
+};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -113,6 +115,13 @@ impl Fabric for NodeFabric {
     }
 
     #[inline]
+    fn placement(&self) -> Placement {
+        match self {
+            Self::Shm(fabric) => fabric.placement(),
+            Self::Verbs(port) => port.placement(),
+        }
+    }
+
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         match self {
             Self::Shm(fabric) => fabric.post(peer, work),

@@ -3,6 +3,9 @@
 
 use std::io;
 use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use weft_core::fabric::conformance::{Harness, PEERS, layout};
 use weft_core::fabric::{Fabric, Layout};
@@ -134,6 +137,32 @@ impl Harness for Host {
 
     fn now(&mut self) -> Instant {
         Instant(now_ns())
+    }
+
+    /// From a thread each.
+    fn observe(
+        &mut self,
+        (one, other): (Peer, Peer),
+        times: u32,
+        mut act: impl FnMut(&mut ShmFabric, Instant) + Send,
+        mut look: impl FnMut(&mut ShmFabric) + Send,
+    ) {
+        let (acting, looking) = self.both(one.index(), other.index());
+        let (started, ended) = (Barrier::new(2), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                started.wait();
+                (0..times).for_each(|_| act(acting, Instant(now_ns())));
+                ended.store(true, Ordering::Release);
+            });
+            started.wait();
+            for turn in 0_u32.. {
+                look(looking);
+                if turn >= times && ended.load(Ordering::Acquire) {
+                    break;
+                }
+            }
+        });
     }
 
     fn lose(&mut self, peer: Peer) {

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Posted,
-    WordMemory, Words, Work, WorkId,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, Placement, PostError,
+    Posted, WordMemory, Words, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};
@@ -291,6 +291,10 @@ impl Fabric for ShmFabric {
     }
 
     // Machines name the operation where they post it, so each call folds to one arm of it.
+    fn placement(&self) -> Placement {
+        Placement::WholeWords
+    }
+
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         let is_allowed = self.accept(peer, &work)?;

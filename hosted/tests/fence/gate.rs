@@ -2,7 +2,7 @@
 
 use weft::shm::ShmFabric;
 use weft_core::endpoint::PutError;
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, Placement, PostError, Work};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::lane::SendError;
 use weft_core::time::Instant;
@@ -69,6 +69,10 @@ impl Fabric for Unanswered {
 
     fn layout(&self) -> &Layout {
         self.0.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.0.placement()
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

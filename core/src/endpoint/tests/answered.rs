@@ -4,7 +4,7 @@ use std::boxed::Box;
 use std::vec::Vec;
 
 use super::*;
-use crate::fabric::{FenceError, Layout, Op, Posted, Work};
+use crate::fabric::{FenceError, Layout, Op, Placement, Posted, Work};
 
 /// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes, and
 /// the first `fence_refusals` fences.
@@ -25,6 +25,10 @@ impl<'net> Fabric for Prompt<'net> {
 
     fn layout(&self) -> &Layout {
         self.inner.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.inner.placement()
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

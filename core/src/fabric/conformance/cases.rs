@@ -17,7 +17,7 @@ macro_rules! __for_each_conformance_case {
             f1_an_answer_comes_behind_what_was_posted
             f1_a_write_apart_passes_only_reads_and_atomics
             f2_each_work_completes_once_under_its_name
-            f2_an_answer_is_the_completion
+            f15_an_answer_is_the_completion
             f2_an_atomic_hands_back_the_old_value
             f2_quiet_success_is_silent_and_implied_by_the_next
             f2_a_quiet_failure_is_loud
@@ -54,6 +54,8 @@ macro_rules! __for_each_conformance_case {
             f11_a_misaligned_atomic_is_refused
             f11_a_write_that_is_too_long_is_refused
             f13_a_peer_that_never_polls_is_reached
+            f14_a_write_appears_by_words_and_its_last_one_last
+            f14_a_read_takes_a_word_whole
             memory_words_and_bytes_agree
             checksum_is_crc32c
         }

@@ -35,8 +35,8 @@ pub fn f2_each_work_completes_once_under_its_name<H: Harness>(harness: &mut H) {
 
 /// A work that is answered when it is posted has taken effect by then, and no completion comes for
 /// it; one that is not has a completion.
-pub fn f2_an_answer_is_the_completion<H: Harness>(harness: &mut H) {
-    let mut trial = Trial::new(harness, "F-2");
+pub fn f15_an_answer_is_the_completion<H: Harness>(harness: &mut H) {
+    let mut trial = Trial::new(harness, "F-15");
     let word = at(WORDS, 0);
     for peer in EVERYONE {
         trial.at(peer).memory().store(WORDS, 0, 40);

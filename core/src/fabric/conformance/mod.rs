@@ -33,6 +33,7 @@ mod fence;
 mod gone;
 mod memory;
 mod order;
+mod placement;
 mod queue;
 mod regions;
 mod reject;
@@ -47,6 +48,7 @@ pub use fence::*;
 pub use gone::*;
 pub use memory::*;
 pub use order::*;
+pub use placement::*;
 pub use queue::*;
 pub use regions::{OPEN, OPEN_LEN, WORDS, layout};
 pub use reject::*;
@@ -84,6 +86,24 @@ pub trait Harness {
     /// The time, called before each poll. It may wait a little for real work to come through,
     /// and a simulator lets its world take a step.
     fn now(&mut self) -> Instant;
+
+    /// Calls `act` on the first of `pair` so many times, each with the time, and `look` on the
+    /// second as often or more, by turns. A fabric whose endpoints may be used from several threads
+    /// calls the two from a thread each: what a write passes through while it is posted is seen in
+    /// no other way.
+    fn observe(
+        &mut self,
+        pair: (Peer, Peer),
+        times: u32,
+        mut act: impl FnMut(&mut Self::Fabric, Instant) + Send,
+        mut look: impl FnMut(&mut Self::Fabric) + Send,
+    ) {
+        for _ in 0..times {
+            let now = self.now();
+            act(self.at(pair.0), now);
+            look(self.at(pair.1));
+        }
+    }
 
     /// Ends the incarnation of `peer` as abruptly as the fabric knows how. Its handle is not used
     /// again until it is revived.

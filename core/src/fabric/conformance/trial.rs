@@ -82,6 +82,10 @@ impl<'h, H: Harness> Trial<'h, H> {
         trial
     }
 
+    pub(super) fn harness(&mut self) -> &mut H {
+        self.harness
+    }
+
     pub(super) fn at(&mut self, peer: Peer) -> &mut H::Fabric {
         self.harness.at(peer)
     }

@@ -1,12 +1,23 @@
 //! A writer, an owner and an owner's successor die at every step.
 
-use super::harness::{Cluster, World, world};
+use super::harness::{Cluster, World, world, world_with};
 use super::model::{Model, model};
 use super::{A, B, OWNER, SLOTS};
+use crate::fabric::Placement;
 use crate::ids::Peer;
 use crate::mailbox::UnknownReceipt;
 
 const C: Peer = Peer(3);
+
+const PLACEMENTS: [Placement; 2] = [Placement::Bytes, Placement::WholeWords];
+
+/// Stores of a put's three claims beyond the first of each.
+const fn claim_stores(placement: Placement) -> usize {
+    match placement {
+        Placement::Bytes => 3,
+        Placement::WholeWords => 0,
+    }
+}
 
 /// `peer` puts `count` messages and handles the outcome.
 fn put(model: &mut Model<'_>, peer: Peer, count: u8) {
@@ -38,11 +49,15 @@ fn writer_dies(world: &World, count: u8, actions: u32) -> bool {
 
 #[test]
 fn a_writer_may_die_at_any_step_of_a_put() {
-    for (count, least) in [(1, 14), (3, 30), (6, 30)] {
+    for (placement, (count, least)) in PLACEMENTS
+        .into_iter()
+        .flat_map(|placement| [(1, 11), (3, 27), (6, 27)].map(|count| (placement, count)))
+    {
         for slots in [4, 8] {
-            let died = |actions: &u32| !writer_dies(&world(slots), count, *actions);
+            let died = |actions: &u32| !writer_dies(&world_with(slots, placement), count, *actions);
             let steps = (0..).take_while(died).count();
-            assert!(steps > least, "{steps} steps of putting {count}");
+            let least = least + claim_stores(placement);
+            assert!(steps > least, "{steps} steps of putting {count}, {placement:?}");
         }
     }
 }
@@ -50,20 +65,21 @@ fn a_writer_may_die_at_any_step_of_a_put() {
 /// Stopped, not dead: it may still complete its work.
 #[test]
 fn a_writer_that_stops_at_any_step_is_waited_for() {
-    for actions in 0.. {
-        let world = world(4);
-        let mut model = model(&world);
-        let fabric = &mut model.writer(A).fabric;
-        fabric.prompt = true;
-        fabric.die_after(actions);
-        put(&mut model, A, 2);
-        model.cluster.owner.drain();
-        let skipped = model.cluster.owner.mailbox.counters().skipped;
-        assert_eq!(skipped, 0, "after {actions} actions");
-        if !model.writer(A).fabric.is_dead() {
-            assert!(actions > 14, "{actions} steps");
-            break;
-        }
+    for placement in PLACEMENTS {
+        let stopped = |actions: &usize| {
+            let world = world_with(4, placement);
+            let mut model = model(&world);
+            let fabric = &mut model.writer(A).fabric;
+            fabric.prompt = true;
+            fabric.die_after(*actions as u32);
+            put(&mut model, A, 2);
+            model.cluster.owner.drain();
+            let skipped = model.cluster.owner.mailbox.counters().skipped;
+            assert_eq!(skipped, 0, "after {actions} actions");
+            model.writer(A).fabric.is_dead()
+        };
+        let steps = (0..).take_while(stopped).count();
+        assert!(steps > 11 + claim_stores(placement), "{steps} steps");
     }
 }
 
@@ -103,8 +119,10 @@ fn owners_die(world: &World, deaths: &[u32]) -> bool {
 
 #[test]
 fn an_owner_may_die_at_any_step() {
-    for slots in [2, 4, SLOTS as u32] {
-        let died = |actions: &u32| !owners_die(&world(slots), &[*actions]);
+    for (placement, slots) in
+        PLACEMENTS.into_iter().flat_map(|it| [2, 4, SLOTS as u32].map(|slots| (it, slots)))
+    {
+        let died = |actions: &u32| !owners_die(&world_with(slots, placement), &[*actions]);
         let steps = (0..).take_while(died).count();
         assert!(steps > 20, "{steps} steps of owning {slots} slots");
     }
@@ -125,7 +143,7 @@ fn a_successor_may_die_at_any_step() {
 #[test]
 fn writer_and_owner_may_die_at_any_two_steps() {
     for (writer, owner) in (0..24).flat_map(|writer| (0..24).map(move |owner| (writer, owner))) {
-        let world = world(2);
+        let world = world_with(2, PLACEMENTS[(writer + owner) as usize % 2]);
         let mut model = model(&world);
         put(&mut model, B, 1);
         model.writer(A).fabric.prompt = true;

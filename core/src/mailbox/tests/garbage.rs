@@ -4,24 +4,24 @@ use std::vec::Vec;
 
 use super::harness::{Cluster, World, world};
 use super::{A, B, OWNER};
-use crate::fabric::{CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
 use crate::mailbox::{Forgery, PutEvent, Receipt, UnknownReceipt};
 use crate::wire::crc32c;
-use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+use crate::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal, used};
 
 const FIRST_TICKET: Stamp = Stamp { epoch: 0, ticket: 0 };
 
 /// The bytes of a slot as a liar would seal it.
-fn sealed(header: Header, payload: &[u8]) -> Vec<u8> {
-    let mut slot = std::vec![0; HEADER_LEN];
-    slot.extend(payload);
-    header.write(&mut slot);
-    seal(&mut slot, header.stamp, header.sequence, crc32c);
+fn sealed(trailer: Trailer, payload: &[u8]) -> Vec<u8> {
+    let mut slot = std::vec![0; used(payload.len())];
+    slot[..payload.len()].copy_from_slice(payload);
+    trailer.write(&mut slot);
+    seal(&mut slot, trailer.stamp, 1, trailer.sequence, crc32c);
     slot
 }
 
-fn header(payload: &[u8]) -> Header {
-    Header {
+fn trailer(payload: &[u8]) -> Trailer {
+    Trailer {
         len: payload.len() as u16,
         sender: A.0,
         sequence: 1,
@@ -35,7 +35,8 @@ fn header(payload: &[u8]) -> Header {
 fn with_slot<'net>(world: &'net World, slot: &[u8]) -> Cluster<'net> {
     let mut cluster = Cluster::new(world);
     let word = world.regions.word();
-    let to = world.regions.slot(&world.config, FIRST_TICKET);
+    let end = world.regions.slot(&world.config, FIRST_TICKET).end;
+    let to = At { offset: end.offset - slot.len() as u32, ..end };
     post(&mut cluster, Op::FetchAdd { at: word, add: 1 });
     post(&mut cluster, Op::Write { to, bytes: slot });
     cluster
@@ -70,8 +71,8 @@ fn assert_works(cluster: &mut Cluster<'_>) {
 #[test]
 fn bytes_with_the_right_stamp_and_a_wrong_checksum_are_counted() {
     let world = world(8);
-    let mut slot = sealed(header(b"lies"), b"lies");
-    slot[HEADER_LEN] ^= 1;
+    let mut slot = sealed(trailer(b"lies"), b"lies");
+    slot[0] ^= 1;
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     let counters = cluster.owner.mailbox.counters();
@@ -83,8 +84,9 @@ fn bytes_with_the_right_stamp_and_a_wrong_checksum_are_counted() {
 #[test]
 fn a_length_past_the_slot_is_counted_and_not_followed() {
     let world = world(8);
-    let mut slot = sealed(header(b"long"), b"long");
-    slot[..2].copy_from_slice(&u16::MAX.to_le_bytes());
+    let mut slot = sealed(trailer(b"long"), b"long");
+    let len = slot.len() - TRAILER_LEN;
+    slot[len..len + 2].copy_from_slice(&u16::MAX.to_le_bytes());
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     assert!(cluster.owner.mailbox.counters().checksum_failures > 0);
@@ -94,7 +96,7 @@ fn a_length_past_the_slot_is_counted_and_not_followed() {
 #[test]
 fn a_sender_that_cannot_be_is_counted_as_forged() {
     let world = world(8);
-    let slot = sealed(Header { sender: 4, ..header(b"me") }, b"me");
+    let slot = sealed(Trailer { sender: 4, ..trailer(b"me") }, b"me");
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     let counters = cluster.owner.mailbox.counters();
@@ -107,7 +109,7 @@ fn a_sender_that_cannot_be_is_counted_as_forged() {
 fn a_message_from_the_past_is_no_message() {
     let world = world(8);
     let stamp = Stamp { epoch: u32::MAX - 1, ticket: 0 };
-    let slot = sealed(Header { stamp, ..header(b"old") }, b"old");
+    let slot = sealed(Trailer { stamp, ..trailer(b"old") }, b"old");
     let mut cluster = with_slot(&world, &slot);
     assert_eq!(cluster.owner.drain().len(), 0);
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
@@ -323,8 +325,8 @@ fn tickets_that_no_sender_reserved_are_noticed() {
 fn a_message_in_a_slot_that_was_not_given_out_is_noticed() {
     let world = world(8);
     let mut cluster = Cluster::new(&world);
-    let to = world.regions.slot(&world.config, FIRST_TICKET);
-    post(&mut cluster, Op::Write { to, bytes: &sealed(header(b"early"), b"early") });
+    let to = world.regions.slot(&world.config, FIRST_TICKET).start(5);
+    post(&mut cluster, Op::Write { to, bytes: &sealed(trailer(b"early"), b"early") });
     assert_eq!(cluster.owner.take().unwrap().payload, b"early");
     cluster.owner.poll();
     let not_given = Forgery::NotGivenOut { ticket: FIRST_TICKET };

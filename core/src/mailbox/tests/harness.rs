@@ -7,7 +7,7 @@ use super::owner::Owner;
 use super::stepped::Stepped;
 use super::writer::Writer;
 use super::{OWNER, PEERS, STALL, TestNet};
-use crate::fabric::{Layout, Memory};
+use crate::fabric::{Layout, Memory, Placement};
 use crate::ids::{Incarnation, Peer};
 use crate::mailbox::{Config, PutEvent, Regions};
 
@@ -18,6 +18,8 @@ pub(super) struct World {
     pub(super) net: Box<TestNet>,
     pub(super) config: Config,
     pub(super) regions: Regions,
+    /// How bytes appear.
+    pub(super) placement: Placement,
 }
 
 impl World {
@@ -27,12 +29,16 @@ impl World {
     }
 }
 
-/// Fresh memory for halves of `slots` slots.
+/// Fresh memory for halves of `slots` slots, where bytes appear in any order.
 pub(super) fn world(slots: u32) -> World {
+    world_with(slots, Placement::Bytes)
+}
+
+pub(super) fn world_with(slots: u32, placement: Placement) -> World {
     let config = Config::new(PEERS as u16, slots, 40, STALL).unwrap();
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).unwrap();
-    World { net: Box::new(TestNet::new(layout)), config, regions }
+    World { net: Box::new(TestNet::new(layout)), config, regions, placement }
 }
 
 pub(super) struct Cluster<'net> {

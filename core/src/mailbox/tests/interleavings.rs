@@ -4,9 +4,10 @@ use std::vec;
 
 use proptest::prelude::*;
 
-use super::harness::world;
+use super::harness::world_with;
 use super::model::{Model, model};
 use super::{OWNER, PEERS, STALL};
+use crate::fabric::Placement;
 use crate::ids::Peer;
 
 #[derive(Clone, Copy, Debug)]
@@ -138,9 +139,10 @@ proptest! {
     #[test]
     fn the_mailbox_is_a_queue_for_each_sender(
         slots in prop_oneof![Just(2u32), Just(4), Just(8)],
+        placement in prop_oneof![Just(Placement::Bytes), Just(Placement::WholeWords)],
         steps in proptest::collection::vec(step(), 0..240),
     ) {
-        let world = world(slots);
+        let world = world_with(slots, placement);
         let mut model = model(&world);
         for step in steps {
             model.apply(step);

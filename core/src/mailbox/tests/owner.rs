@@ -30,7 +30,7 @@ pub(super) struct Owner<'net> {
 impl<'net> Owner<'net> {
     /// A new incarnation of the owner, on the memory as it is.
     pub(super) fn attach(world: &'net World, incarnation: Incarnation) -> Self {
-        let fabric = Stepped::new(world.net.endpoint(OWNER, incarnation));
+        let fabric = Stepped::new(world.net.endpoint(OWNER, incarnation), world.placement);
         let mailbox = Mailbox::attach(&fabric, world.config, world.regions);
         Self { fabric, mailbox, incarnation, now: Instant(0) }
     }

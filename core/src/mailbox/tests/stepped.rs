@@ -16,8 +16,8 @@ use std::vec::Vec;
 use super::{PEERS, WORDS};
 use crate::fabric::loopback::Loopback;
 use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, PostError,
-    Posted, Region, Work, WorkId,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Memory, Op, Placement,
+    PostError, Posted, Region, Work, WorkId,
 };
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::time::Instant;
@@ -92,13 +92,15 @@ pub(super) struct Stepped<'net> {
     pub(super) refusals: u32,
     /// Work takes effect at once, and is answered at once where the poster asks for that.
     pub(super) prompt: bool,
+    placement: Placement,
     actions_left: Cell<Option<u32>>,
     dead: Cell<bool>,
 }
 
 impl<'net> Stepped<'net> {
-    pub(super) fn new(inner: Loopback<'net, PEERS, WORDS>) -> Self {
+    pub(super) fn new(inner: Loopback<'net, PEERS, WORDS>, placement: Placement) -> Self {
         Self {
+            placement,
             open: PeerSet::only(inner.me()),
             inner,
             held: VecDeque::new(),
@@ -213,15 +215,27 @@ impl<'net> Stepped<'net> {
         self.held.remove(first)
     }
 
-    /// Those bytes arrive that `arrives` names and that have not arrived before.
+    /// Those bytes arrive that `arrives` names and that have not arrived before; or the words that
+    /// begin with them, the last one behind all others (F-14).
     fn place(&mut self, held: &mut Held, arrives: impl Fn(usize) -> bool) -> Result<u64, Failure> {
-        for index in 0..held.arrived.len() {
-            if arrives(index) && !held.arrived[index] {
-                self.inner_work(held.peer, held.op.part(index, 1))?;
-                held.arrived[index] = true;
+        let (grain, len) = (self.grain(), held.arrived.len());
+        for start in (0..len).step_by(grain) {
+            let end = len.min(start + grain);
+            let is_early = grain > 1 && end == len && held.arrived[..start].contains(&false);
+            if arrives(start) && !held.arrived[start] && !is_early {
+                self.inner_work(held.peer, held.op.part(start, grain))?;
+                held.arrived[start..end].fill(true);
             }
         }
         Ok(0)
+    }
+
+    /// Bytes that arrive at once.
+    const fn grain(&self) -> usize {
+        match self.placement {
+            Placement::Bytes => 1,
+            Placement::WholeWords => 8,
+        }
     }
 
     /// `None` if this endpoint dies during it.
@@ -282,6 +296,10 @@ impl Fabric for Stepped<'_> {
 
     fn layout(&self) -> &Layout {
         self.inner.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.placement
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

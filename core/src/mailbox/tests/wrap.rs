@@ -6,7 +6,7 @@ use super::owner::Owner;
 use super::{A, OWNER, SLOTS};
 use crate::fabric::Memory;
 use crate::wire::crc32c;
-use crate::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+use crate::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 
 /// The memory of a mailbox that has been through nearly all epochs.
 fn old_world(slots: u32, epoch: u32) -> World {
@@ -81,10 +81,10 @@ fn an_unknown_ticket_in_the_last_epoch_does_not_stop_its_writer() {
 fn leave_burst(world: &World, epoch: u32) {
     for ticket in 0..world.config.slots() {
         let stamp = Stamp { epoch, ticket };
-        let mut slot = [0; HEADER_LEN];
-        Header { sender: A.0, kind: 7, ..Header::default() }.write(&mut slot);
-        seal(&mut slot, stamp, ticket, crc32c);
-        let at = world.regions.slot(&world.config, stamp);
+        let mut slot = [0; TRAILER_LEN];
+        Trailer { sender: A.0, kind: 7, ..Trailer::default() }.write(&mut slot);
+        seal(&mut slot, stamp, 1, ticket, crc32c);
+        let at = world.regions.slot(&world.config, stamp).start(0);
         world.net.memory(OWNER).copy_in(at.region, at.offset, &slot);
     }
 }

@@ -18,7 +18,7 @@ impl<'net> Writer<'net> {
     /// A new incarnation of `me` that no owner has admitted yet.
     pub(super) fn new(world: &'net World, me: Peer, incarnation: Incarnation) -> Self {
         assert!(me.index() < PEERS, "no such writer");
-        let fabric = Stepped::new(world.net.endpoint(me, incarnation));
+        let fabric = Stepped::new(world.net.endpoint(me, incarnation), world.placement);
         let outbox = Outbox::new(&fabric, world.config, world.regions, OWNER, incarnation);
         Self { fabric, outbox, incarnation }
     }

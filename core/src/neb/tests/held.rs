@@ -6,8 +6,8 @@ use std::vec::Vec;
 
 use crate::fabric::loopback::{Loopback, LoopbackMemory};
 use crate::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, PostError, Work,
-    WorkId,
+    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, Placement, PostError,
+    Work, WorkId,
 };
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::time::Instant;
@@ -145,6 +145,10 @@ impl<'net, const N: usize> Fabric for Held<'net, N> {
 
     fn layout(&self) -> &Layout {
         self.inner.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Bytes
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use weft_core::fabric::conformance::{OPEN, OPEN_LEN, WORDS};
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, Memory, Op, PostError, WordMemory, Work,
-    WorkId,
+    At, Completion, CompletionFlags, Fabric, Failure, Memory, Op, Placement, PostError, WordMemory,
+    Work, WorkId,
 };
 use weft_core::ids::Peer;
 use weft_core::time::Instant;
@@ -379,6 +379,13 @@ where
             && let Some(said) = B::said(one)
         {
             tally.seen("f3", 1, said);
+        }
+        if index == 0 {
+            let said = match one.placement() {
+                Placement::Bytes => "not promised",
+                Placement::WholeWords => "promised of writes from bytes",
+            };
+            tally.seen("f14", 1, said.to_owned());
         }
         let mut poster = Poster::new(one);
         let ended = match index {

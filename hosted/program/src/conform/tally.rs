@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 /// The rules, and what each means for a protocol.
-const RULES: [(&str, &str); 15] = [
+const RULES: [(&str, &str); 17] = [
     ("F-1", "a flag that is written after its data is never seen before it"),
     ("F-2", "each work is accounted for once; a buffer is free when its work has completed"),
     ("F-3", "nothing may rely on the order or the size in which bytes of one write arrive"),
@@ -21,6 +21,8 @@ const RULES: [(&str, &str); 15] = [
     ("F-11", "an address from a peer cannot reach beyond its region"),
     ("F-12", "every wait for a completion ends"),
     ("F-13", "a peer that is reached need not run: only what it writes shows that"),
+    ("F-14", "where it is promised, words appear at once, and the last one of a write last"),
+    ("F-15", "work that ends while it is posted is answered at once and not again"),
     ("memory", "words and bytes of one place are the same"),
     ("checksum", "both ends agree on what is intact"),
 ];

@@ -1,6 +1,8 @@
 //! A fabric whose fences fail before they succeed.
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{
+    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
+};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -42,8 +44,16 @@ impl Fabric for Reluctant {
         self.inner.layout()
     }
 
+    fn placement(&self) -> Placement {
+        self.inner.placement()
+    }
+
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         self.inner.post(peer, work)
+    }
+
+    fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
+        self.inner.post_now(peer, work)
     }
 
     fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {

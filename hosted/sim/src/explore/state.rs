@@ -78,7 +78,8 @@ impl<P: Protocol> ExploredState<P> {
         let Small { protocol, orders, steps, alike, opening, pace, fencing, .. } = small;
         let peers = usize::from(protocol.layout().peers());
         let mut state = Self {
-            world: World::untimed(protocol.layout().clone(), small.stalls),
+            world: World::untimed(protocol.layout().clone(), small.stalls)
+                .with_promises(small.promises),
             nodes: vec![None; peers],
             orders,
             known: vec![vec![Incarnation(0); peers]; peers],

@@ -52,6 +52,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     found("lane/incarnations-not-distinguished", &["loss", "progress"]),
     found("wire/checksum-skipped", &["integrity"]),
     found("wire/stamp-ignored", &["once", "false alarm"]),
+    found("wire/end-of-the-write-not-awaited", &["integrity"]),
     missed("wire/checked-before-it-is-copied", &["panic"], LIAR),
     missed("wire/torn-cell-believed", &["loss"], "a cell that is read while it is torn")
         .by_seed(15_002),

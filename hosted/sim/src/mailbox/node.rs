@@ -11,7 +11,7 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::lane::{LANE_WORK, LaneReader, LaneWriter};
 use weft_core::mailbox::{Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
 use weft_core::wire::crc32c;
-use weft_core::wire::slot::{HEADER_LEN, Header, Stamp, seal};
+use weft_core::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 
 use super::name::Name;
 use super::{LOCAL, Mailboxes, PEERS, SLOT_HALVES, SLOTS, TrafficMix, WORD};
@@ -382,10 +382,13 @@ impl MailboxNode {
     }
 
     fn flush(&mut self, seat: &mut Seat<'_, MailboxEvent>) {
-        for outbox in &mut self.outboxes {
+        for peer in (0..self.outboxes.len() as u16).map(Peer) {
+            let outbox = &mut self.outboxes[peer.index()];
             if outbox.is_idle() && outbox.staged() > 0 {
                 // Refused messages stay staged for the next round.
                 let _ = outbox.flush(&mut seat.fabric);
+                let event = if outbox.has_ended() { outbox.poll(&mut seat.fabric) } else { None };
+                self.note_progress(peer, event, seat);
             }
         }
     }
@@ -422,9 +425,10 @@ fn age(run: &Mailboxes, seat: &mut Seat<'_, MailboxEvent>) {
     memory.store(WORD, 0, u64::from(open) << 32);
     let epoch = before & 1;
     for ticket in used..slots {
-        let mut slot = [0; HEADER_LEN];
-        Header::default().write(&mut slot);
-        seal(&mut slot, Stamp { epoch, ticket }, ticket, crc32c);
-        memory.copy_in(SLOT_HALVES, (epoch * slots + ticket) * config.stride(), &slot);
+        let mut slot = [0; TRAILER_LEN];
+        Trailer::default().write(&mut slot);
+        seal(&mut slot, Stamp { epoch, ticket }, 1, ticket, crc32c);
+        let end = (epoch * slots + ticket + 1) * config.stride();
+        memory.copy_in(SLOT_HALVES, end - TRAILER_LEN as u32, &slot);
     }
 }

@@ -16,6 +16,7 @@ use weft_core::time::Duration;
 
 use super::{Mailboxes, TrafficMix};
 use crate::protocol::{Pace, Small};
+use crate::world::Promises;
 
 const OWNER: Peer = Peer(0);
 const WRITER: Peer = Peer(1);
@@ -45,11 +46,22 @@ fn worn(peers: u16) -> Mailboxes {
     Mailboxes { first_epoch: u32::MAX, ..mailbox(peers) }
 }
 
-/// All of them.
+/// All of them, over a fabric that promises nothing more than it must, and over one that promises
+/// what shared memory does; a writer that stalls inside a post gets no answer from it.
 pub(super) fn all() -> Vec<Small<Mailboxes>> {
-    let mut all = of_two();
-    all.extend(of_three());
-    all
+    let base: Vec<_> = of_two().into_iter().chain(of_three()).collect();
+    let over = |promises, more| {
+        let name = move |small: &Small<_>| format!("{}, {more}", small.name);
+        move |small: Small<Mailboxes>| Small { name: name(&small), promises, ..small }
+    };
+    let whole = over(Promises { answers: false, ..Promises::MOST }, "whole words");
+    let answered = over(Promises::MOST, "whole words, answered at once");
+    // Without a mishap, and a stall is one, no word is seen on its way.
+    let is_torn = |small: &Small<_>| small.faults > 0 || small.stalls;
+    let whole = base.clone().into_iter().filter(is_torn).map(whole);
+    let answered = base.clone().into_iter().filter(|small| !small.stalls).map(answered);
+    let promising: Vec<_> = whole.chain(answered).collect();
+    base.into_iter().chain(promising).collect()
 }
 
 fn of_two() -> Vec<Small<Mailboxes>> {

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use weft_core::fabric::{At, Placement};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::World;
 use crate::draws::{Draws, Purpose};
 use crate::fault::SimFault;
+use crate::memory::Piece;
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +58,7 @@ pub(super) struct EventQueue {
     sequence: u64,
     draws: Draws,
     overtaking: Draws,
+    promises: Draws,
     /// The deadline of every work (F-12), in nanoseconds.
     deadline: u64,
 }
@@ -64,7 +67,8 @@ impl EventQueue {
     pub(super) fn new(seed: u64, deadline: u64) -> Self {
         let draws = Draws::new(seed, Purpose::Schedule);
         let overtaking = Draws::new(seed, Purpose::Overtaking);
-        Self { heap: BinaryHeap::new(), sequence: 0, draws, overtaking, deadline }
+        let promises = Draws::numbered(seed, Purpose::Promises, 1 << 32);
+        Self { heap: BinaryHeap::new(), sequence: 0, draws, overtaking, promises, deadline }
     }
 }
 
@@ -104,13 +108,43 @@ impl World {
         self.timing.as_mut().is_some_and(|timing| timing.overtaking.chance(1, 2))
     }
 
-    /// The order in which `len` bytes arrive, the last first.
-    pub(super) fn disorder(&mut self, len: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..len).collect();
+    /// The order in which the pieces of a work of `len` bytes at `at` move, the last first. Words
+    /// that are promised (F-14) move whole, and the last one behind all others.
+    pub(super) fn disorder(&mut self, at: At, len: usize) -> Vec<Piece> {
+        let grain = self.grain();
+        let lead = at.offset as usize % grain;
+        let starts = (0..lead + len).step_by(grain);
+        let mut order: Vec<Piece> = starts
+            .map(|start| start.saturating_sub(lead)..(start + grain - lead).min(len))
+            .collect();
+        let first = usize::from(grain > 1 && !order.is_empty());
+        if grain > 1 {
+            order.reverse();
+        }
         if let Some(timing) = &mut self.timing {
-            timing.draws.shuffle(&mut order);
+            timing.draws.shuffle(&mut order[first..]);
         }
         order
+    }
+
+    /// How many pieces a work of `len` bytes moves in, if it begins with one.
+    pub(super) const fn pieces(&self, len: usize) -> usize {
+        len.div_ceil(self.grain())
+    }
+
+    /// Bytes that move at once.
+    const fn grain(&self) -> usize {
+        match self.promises.placement {
+            Placement::Bytes => 1,
+            Placement::WholeWords => 8,
+        }
+    }
+
+    /// Whether the work of the pair that was just posted, and is its only one, ends while it is
+    /// posted.
+    pub(super) fn draws_answer(&mut self) -> bool {
+        let drawn = |timing: &mut EventQueue| timing.promises.chance(3, 4);
+        self.promises.answers && self.timing.as_mut().is_none_or(drawn)
     }
 
     /// The next flight of the pair lands, or the next piece of it.

@@ -1,6 +1,6 @@
 //! Work: posted, landed, completed, or lost.
 
-use weft_core::fabric::{Access, Completion, Failure, PostError, Work};
+use weft_core::fabric::{Access, Completion, Failure, PostError, Posted, Work};
 use weft_core::ids::{Incarnation, Peer};
 
 use super::{DueEvent, ROOM, World};
@@ -66,6 +66,31 @@ impl World {
             self.plan_landing(me, to);
         }
         Ok(())
+    }
+
+    /// As [`Self::post`]; work that is the only one of its pair may end meanwhile (F-15).
+    pub(crate) fn post_now(
+        &mut self,
+        me: Peer,
+        to: Peer,
+        work: &Work<'_>,
+    ) -> Result<Posted, PostError> {
+        let before = self.flights;
+        self.post(me, to, work)?;
+        let pair = self.pair_ref(me, to);
+        let is_alone = self.flights > before && pair.flights.len() == 1;
+        let is_cut = pair.cut || self.pair_ref(to, me).cut;
+        let reaches = |flight| self.gate(flight) == Gate::Open;
+        if !is_alone || is_cut || !pair.landing().is_some_and(reaches) || !self.draws_answer() {
+            return Ok(Posted::Pending);
+        }
+        self.land(me, to);
+        // Faults strike here as well: it may be torn, or its pair lost.
+        let stage = self.pair_ref(me, to).completing().map(|flight| flight.stage);
+        let Some(FlightStage::Landed(old)) = stage else { return Ok(Posted::Pending) };
+        self.pair(me, to).flights.pop_front();
+        self.note(|| format!("work {} is answered at once", before + 1));
+        Ok(Posted::Ended(Ok(old)))
     }
 
     /// Works of `peer` that have not been polled to their end.
@@ -159,7 +184,7 @@ impl World {
     /// Whether the flight begins to arrive piece by piece.
     fn begins_torn(&mut self, flight: &Flight) -> bool {
         let (from, to) = (flight.from.0, flight.to.0);
-        if flight.load.len() < 2 {
+        if self.pieces(flight.load.len()) < 2 {
             return false;
         }
         let Some(strike) = self.faults.strikes(SimFault::Torn) else {
@@ -185,17 +210,19 @@ impl World {
     /// The bytes of the flight are on their way, none of them there yet.
     pub(super) fn begin_pieces(&mut self, flight: &Flight) {
         let (from, to) = (flight.from.0, flight.to.0);
-        let order = self.disorder(flight.load.len());
+        let order = self.disorder(flight.load.target().0, flight.load.len());
         let target = self.memory(to);
         match &flight.load {
             OwnedOp::Write { to, bytes } => {
-                target.begin_arrival(flight.number, from, *to, bytes, &order);
+                target.begin_arrival(flight.number, from, *to, bytes, order);
             }
             OwnedOp::WriteFrom { to, from: mine, len } => {
                 let bytes = self.memory(from).peek(*mine, *len as usize);
-                target.begin_arrival(flight.number, from, *to, &bytes, &order);
+                target.begin_arrival(flight.number, from, *to, &bytes, order);
             }
-            OwnedOp::Read { from, .. } => target.begin_departure(flight.number, *from, &order),
+            OwnedOp::Read { from, len, .. } => {
+                target.begin_departure(flight.number, *from, *len as usize, order);
+            }
             OwnedOp::FetchAdd { .. } | OwnedOp::CompareSwap { .. } => {}
         }
         if let Some(flight) = self.pair(from, to).landing_mut() {
@@ -251,10 +278,10 @@ impl World {
     /// One more piece of a torn flight moves, and it is not the last one.
     fn has_more_pieces(&self, flight: &Flight) -> bool {
         let target = self.memory(flight.to.0);
-        let piece = flight.load.len().div_ceil(4);
+        let quarter = self.pieces(flight.load.len()).div_ceil(4);
         match flight.load {
-            OwnedOp::Read { .. } => target.depart(flight.number, piece),
-            _ => target.arrive(flight.number, Some(piece)),
+            OwnedOp::Read { .. } => target.depart(flight.number, quarter),
+            _ => target.arrive(flight.number, Some(quarter)),
         }
         target.is_under_way(flight.number)
     }

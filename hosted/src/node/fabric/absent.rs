@@ -1,7 +1,7 @@
 //! Verbs in a build without them: a port that cannot be made, so that no other module depends on
 //! the kind of build.
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, Placement, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -73,6 +73,10 @@ impl Fabric for VerbsPort {
     }
 
     fn layout(&self) -> &Layout {
+        match *self {}
+    }
+
+    fn placement(&self) -> Placement {
         match *self {}
     }
 

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, Placement, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_driver::{Device, DeviceChoice, EndError, RemoteEnd, VerbsFabric};
@@ -101,6 +101,10 @@ impl Fabric for VerbsPort {
 
     fn layout(&self) -> &Layout {
         self.fabric.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.fabric.placement()
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {

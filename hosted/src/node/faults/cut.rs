@@ -4,7 +4,9 @@
 //! it. Cut at one end, a pair is partitioned one way; cut at both ends, both ways. What a peer
 //! beyond the cut posts still arrives: memory cannot refuse one-sided work by itself, fencing can.
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Posted, Work};
+use weft_core::fabric::{
+    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
+};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -42,6 +44,10 @@ impl<F: Fabric> Fabric for CutFabric<F> {
 
     fn layout(&self) -> &Layout {
         self.whole.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.whole.placement()
     }
 
     #[inline(always)]

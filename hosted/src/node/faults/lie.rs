@@ -10,7 +10,9 @@
 //! (`weft inject equivocate`); no type of a node contains it. Everything except the writes of that
 //! one slot to the misled peers goes through unaltered.
 
-use weft_core::fabric::{At, Completion, Fabric, FenceError, Layout, Memory, Op, PostError, Work};
+use weft_core::fabric::{
+    At, Completion, Fabric, FenceError, Layout, Memory, Op, Placement, PostError, Work,
+};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::{HEADER_LEN, Header, seal};
@@ -71,6 +73,10 @@ impl<F: Fabric, S: Fn(&mut [u8])> Fabric for Lying<'_, F, S> {
 
     fn layout(&self) -> &Layout {
         self.honest.layout()
+    }
+
+    fn placement(&self) -> Placement {
+        self.honest.placement()
     }
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
