@@ -18,6 +18,7 @@
 //!
 //! Non-goals: changes while the cluster runs: members are fixed by configuration.
 
+mod checksum;
 mod dirnet;
 mod error;
 mod explained;
@@ -51,6 +52,7 @@ use weft_core::checksum::fnv1a;
 use weft_core::fabric::Layout;
 
 pub use crate::words::WordError;
+pub use checksum::Checksum;
 pub use dirnet::{DirNet, Part, Profile};
 pub use error::{CheckError, ClusterError, Place};
 pub use explained::{ExplainedKey, UnknownKey};
@@ -136,6 +138,8 @@ pub struct Mailbox {
     /// `hold_s`: for how many seconds a client may hold a message that it took and has not
     /// released, 0 to 86 400; then the message goes back. 0 means as long as it is connected.
     pub hold_s: u64,
+    /// `checksum`: whether messages carry checksums where the fabric does not need them.
+    pub checksum: Checksum,
 }
 
 impl Mailbox {
@@ -154,7 +158,8 @@ impl Mailbox {
 
 impl Default for Mailbox {
     fn default() -> Self {
-        Self { slots: 1024, message_len: 256, stall_after_us: 2000, hold_s: 30 }
+        let checksum = Checksum::default();
+        Self { slots: 1024, message_len: 256, stall_after_us: 2000, hold_s: 30, checksum }
     }
 }
 
@@ -268,11 +273,12 @@ impl Cluster {
 
     /// A number that differs, all but certainly, when two nodes would understand the memory of
     /// `layout` differently: by the layout, by the longest message, which its rounded slots may
-    /// hide, or by who takes part in broadcasts.
+    /// hide, by how a message is known to be whole, or by who takes part in broadcasts.
     #[must_use]
     pub fn layout_digest(&self, layout: &Layout) -> u64 {
         let lens = [self.mailbox.message_len, self.neb.message_len].map(|len| len as u64);
-        fnv1a([layout.digest(), self.neb.membership as u64].into_iter().chain(lens))
+        let words = [layout.digest(), self.neb.membership as u64, self.mailbox.checksum as u64];
+        fnv1a(words.into_iter().chain(lens))
     }
 
     /// The longest tensor in bytes that a client sends: one that fills the store.
@@ -374,6 +380,8 @@ impl Cluster {
         if let Some(value) = mailbox.number(&key::MAILBOX_HOLD_S)? {
             cluster.mailbox.hold_s = value;
         }
+        let checksum = mailbox.word::<Checksum>(key::MAILBOX_CHECKSUM)?;
+        cluster.mailbox.checksum = checksum.unwrap_or_default();
         if let Some(value) = restart.number(&key::RESTART_WITHIN_S)? {
             cluster.restart.within_s = value;
         }

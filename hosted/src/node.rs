@@ -134,6 +134,10 @@ pub fn plan(cluster: &Cluster) -> Result<Plan, NodeError> {
     let slots = number(cluster.mailbox.slots);
     let len = short(cluster.mailbox.message_len);
     let mailbox = mailbox::Config::new(peers, slots, len, stall_after).map_err(|e| refused(&e))?;
+    let mailbox = match cluster.mailbox.checksum {
+        cluster::Checksum::Auto => mailbox,
+        cluster::Checksum::Always => mailbox.with_checksums(),
+    };
     let lane = lane::Config::new(peers, number(cluster.lane.slots), LANE_MESSAGE_LEN)
         .map_err(|e| refused(&e))?;
     let neb = neb::Sizes {

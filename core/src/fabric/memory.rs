@@ -36,6 +36,17 @@ pub trait Memory {
     /// The word at `offset`; everything written before it was stored is visible afterwards.
     fn load(&self, region: Region, offset: u32) -> u64;
 
+    /// The words from `offset` on, of which the last is loaded first: the others are at least as
+    /// new, which is what a write that ends there needs (F-14).
+    #[inline]
+    fn load_end<const WORDS: usize>(&self, region: Region, offset: u32) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        for index in (0..WORDS).rev() {
+            words[index] = self.load(region, offset + 8 * index as u32);
+        }
+        words
+    }
+
     /// Sets the word at `offset`; peers that see it see everything stored before.
     fn store(&self, region: Region, offset: u32, value: u64);
 
@@ -88,6 +99,11 @@ impl<M: WordMemory> Memory for M {
     #[inline]
     fn load(&self, region: Region, offset: u32) -> u64 {
         self.words(region).load(offset as usize)
+    }
+
+    #[inline]
+    fn load_end<const WORDS: usize>(&self, region: Region, offset: u32) -> [u64; WORDS] {
+        self.words(region).load_end(offset as usize)
     }
 
     #[inline]
@@ -203,6 +219,23 @@ impl<'a> Words<'a> {
         let value = self.word(offset).load(Ordering::Relaxed);
         acquire();
         value
+    }
+
+    /// Loads words from byte `offset` on, the last one first.
+    ///
+    /// # Panics
+    /// When the range leaves the run, or `offset` is no multiple of 8.
+    #[inline]
+    #[must_use]
+    pub fn load_end<const WORDS: usize>(self, offset: usize) -> [u64; WORDS] {
+        assert!(offset.is_multiple_of(8), "words at byte {offset}");
+        let source = &self.0[offset / 8..offset / 8 + WORDS];
+        let mut words = [0; WORDS];
+        for (word, from) in words.iter_mut().zip(source).rev() {
+            *word = from.load(Ordering::Relaxed);
+            acquire();
+        }
+        words
     }
 
     /// Stores the word at byte `offset`.

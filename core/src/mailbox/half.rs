@@ -180,9 +180,10 @@ impl<const SLOTS: usize> Half<SLOTS> {
         place.record(fabric, self.epoch, self.owed);
     }
 
+    #[inline]
     pub(super) fn take(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Taken;
-        self.advance();
+        self.advance_over(ticket);
         if TAKE_JOURNALLED.is_planted() {
             self.journal(fabric, place, ticket);
         }
@@ -206,7 +207,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn finish_unjournalled(&mut self, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Done;
         self.done += 1;
-        self.advance();
+        self.advance_over(ticket);
     }
 
     /// `ticket` has no message and never will.
@@ -234,6 +235,16 @@ impl<const SLOTS: usize> Half<SLOTS> {
         stamp.epoch == self.epoch && ticket == Some(&Ticket::Taken)
     }
 
+    /// `ticket` is taken or done.
+    #[inline]
+    fn advance_over(&mut self, ticket: u32) {
+        // One that was taken earlier is behind already.
+        if ticket == self.next {
+            self.advance();
+        }
+    }
+
+    #[inline]
     fn advance(&mut self) {
         while self.next < self.owed && !self.is_open(self.next) {
             self.next += 1;

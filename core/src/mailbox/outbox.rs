@@ -110,6 +110,14 @@ enum State {
     Lost,
 }
 
+/// The two works of a put.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Of tickets, or of zero.
+    Add,
+    Write,
+}
+
 /// The writer's side of one owner's mailbox.
 #[derive(Clone, Debug)]
 pub struct Outbox {
@@ -227,10 +235,12 @@ impl Outbox {
         }
         let end = ((self.staged + 1) * self.config.stride()) as usize;
         let slot = &mut self.stage[end - used(payload.len())..end];
-        let (padded, _) = slot.split_at_mut(slot.len() - TRAILER_LEN);
-        let (room, padding) = padded.split_at_mut(payload.len());
-        room.copy_from_slice(payload);
-        padding.fill(0);
+        // The padding, before the payload covers the rest of its word.
+        let padded = slot.len() - TRAILER_LEN;
+        if let Some(last) = slot[..padded].last_chunk_mut::<8>() {
+            *last = [0; 8];
+        }
+        slot[..payload.len()].copy_from_slice(payload);
         let (sender, incarnation) = (self.me.0, self.incarnation);
         Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
         self.staged += 1;
@@ -299,14 +309,15 @@ impl Outbox {
         fabric: &mut impl Fabric,
         completion: &Completion,
     ) -> Option<PutEvent> {
-        if completion.id != self.work_id() {
+        let step =
+            if matches!(self.state, State::Holding { .. }) { Step::Write } else { Step::Add };
+        if completion.id != self.work_id(step) {
             return None;
         }
         self.handle_end(fabric, completion.outcome)
     }
 
     /// The work under way has ended.
-    #[inline]
     fn handle_end(
         &mut self,
         fabric: &mut impl Fabric,
@@ -357,15 +368,19 @@ impl Outbox {
         PutEvent::Lost { unknown: self.unknown, failure }
     }
 
+    #[inline]
     fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         if !CLAIM_AFTER_FETCH_ADD.is_planted() {
             self.claim(fabric, Claim::Reserving { sequence: self.attempt });
         }
         match self.add(fabric, u64::from(self.staged)) {
-            Ok(posted) => {
+            Ok(Posted::Ended(Ok(word))) => Ok(self.handle_ticket(fabric, Stamp::from_count(word))),
+            // Nothing was written; as after a completion that reports it.
+            Ok(Posted::Ended(Err(failure))) => Ok(Some(self.lost(0, failure))),
+            Ok(Posted::Pending) => {
                 self.state = State::Reserving;
-                Ok(self.handle_posted(fabric, posted))
+                Ok(None)
             }
             Err(error) => {
                 self.claim(fabric, Claim::Idle);
@@ -376,25 +391,21 @@ impl Outbox {
 
     fn probe(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
-        let posted = self.add(fabric, 0)?;
-        self.state = State::Probing;
-        Ok(self.handle_posted(fabric, posted))
+        match self.add(fabric, 0)? {
+            Posted::Ended(Ok(word)) => Ok(self.handle_probe(fabric, Stamp::from_count(word))),
+            Posted::Ended(Err(failure)) => Ok(Some(self.lost(0, failure))),
+            Posted::Pending => {
+                self.state = State::Probing;
+                Ok(None)
+            }
+        }
     }
 
     #[inline]
     fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<Posted, PostError> {
         let op = Op::FetchAdd { at: self.regions.word(), add };
         let flags = CompletionFlags::empty();
-        fabric.post_now(self.owner, Work { id: self.work_id(), op, flags })
-    }
-
-    /// Goes on at once with a work that has ended while it was posted.
-    #[inline]
-    fn handle_posted(&mut self, fabric: &mut impl Fabric, posted: Posted) -> Option<PutEvent> {
-        match posted {
-            Posted::Pending => None,
-            Posted::Ended(outcome) => self.handle_end(fabric, outcome),
-        }
+        fabric.post_now(self.owner, Work { id: self.work_id(Step::Add), op, flags })
     }
 
     fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
@@ -410,6 +421,7 @@ impl Outbox {
         }
     }
 
+    #[inline]
     fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<PutEvent> {
         if first.ticket >= COUNT_LIMIT {
             debug!("implausible ticket {} from peer {}", first.ticket, self.owner.0);
@@ -446,26 +458,30 @@ impl Outbox {
         self.write(fabric, first, count)
     }
 
+    #[inline]
     fn write(&mut self, fabric: &mut impl Fabric, first: Stamp, count: u32) -> Option<PutEvent> {
         let stride = self.config.stride() as usize;
         // What the first slot does not use stays. The last word is the stamp of the last slot.
         let len = len_of(&self.stage[..stride]);
         let to = self.regions.slot(&self.config, first).start(len);
-        self.state = State::Holding { first, count, posted: false };
         let bytes = &self.stage[stride - used(len)..count as usize * stride];
-        let op = Op::Write { to, bytes };
-        let posted = fabric
-            .post_now(self.owner, Work { id: self.work_id(), op, flags: CompletionFlags::WAKE });
-        match posted {
+        let (id, op) = (self.work_id(Step::Write), Op::Write { to, bytes });
+        match fabric.post_now(self.owner, Work { id, op, flags: CompletionFlags::WAKE }) {
             Ok(posted) => {
-                self.state = State::Holding { first, count, posted: true };
                 if CLAIM_DROPPED_EARLY.is_planted() {
                     self.claim(fabric, Claim::Idle);
                 }
                 if PUT_BEFORE_PAYLOAD.is_planted() {
                     return Some(self.handle_written(fabric, count));
                 }
-                self.handle_posted(fabric, posted)
+                match posted {
+                    Posted::Ended(Ok(_)) => Some(self.handle_written(fabric, count)),
+                    Posted::Ended(Err(failure)) => Some(self.lost(count, failure)),
+                    Posted::Pending => {
+                        self.state = State::Holding { first, count, posted: true };
+                        None
+                    }
+                }
             }
             Err(PostError::Full) => {
                 let posted = REFUSED_WRITE_FORGOTTEN.is_planted();
@@ -477,19 +493,23 @@ impl Outbox {
         }
     }
 
+    #[inline]
     fn handle_written(&mut self, fabric: &mut impl Fabric, count: u32) -> PutEvent {
         self.claim(fabric, Claim::Idle);
         self.state = State::Idle;
         self.sequence = self.sequence.wrapping_add(count);
         self.unknown = self.unknown.saturating_sub(count);
         let left = self.staged - count;
-        let stride = self.config.stride() as usize;
-        self.stage.copy_within(count as usize * stride..self.staged as usize * stride, 0);
+        if left > 0 {
+            let stride = self.config.stride() as usize;
+            self.stage.copy_within(count as usize * stride..self.staged as usize * stride, 0);
+        }
         self.staged = left;
         PutEvent::Put { count, left }
     }
 
     /// Sets the claim; it is visible before anything that is posted afterwards.
+    #[inline]
     fn claim(&self, fabric: &impl Fabric, claim: Claim) {
         let at = self.regions.claim(self.owner);
         if self.config.sealing(fabric) == Sealing::Stamp {
@@ -501,9 +521,11 @@ impl Outbox {
         }
     }
 
-    const fn work_id(&self) -> WorkId {
-        let write = matches!(self.state, State::Holding { .. }) as u64;
-        WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64)
+    /// The name of the work for this step of the put under way.
+    #[inline]
+    const fn work_id(&self, step: Step) -> WorkId {
+        let step = step as u64;
+        WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | step << 32 | self.attempt as u64)
     }
 }
 

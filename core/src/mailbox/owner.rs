@@ -279,6 +279,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
+    #[inline(never)]
     pub fn has_message(&mut self, fabric: &impl Fabric, now: Instant) -> bool {
         self.find_next(fabric).is_some() || {
             self.look(fabric, now);
@@ -425,7 +426,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                     continue;
                 }
                 let stamp = Stamp { epoch, ticket };
-                match self.copy_slot(fabric, stamp) {
+                match self.copy_other(fabric, stamp) {
                     Some(trailer)
                         if !held_up.contains(Peer(trailer.sender))
                             || self.is_next(&trailer)
@@ -479,8 +480,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.counters.longest_stall = self.counters.longest_stall.max(stall);
     }
 
+    /// As [`Self::copy_slot`], where no message is expected next.
+    #[inline(never)]
+    fn copy_other(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Trailer> {
+        self.copy_slot(fabric, stamp)
+    }
+
     /// Copies a slot into `scratch` once and checks the copy (MB-4).
-    #[inline]
+    #[inline(always)]
     fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Trailer> {
         let slot = self.regions.slot(&self.config, stamp);
         let sealing = self.config.sealing(fabric);
@@ -541,7 +548,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
                 let looked = || TICKETS_SKIPPED_UNSEEN.is_planted();
                 if open
                     && self.inquiry.clears(stamp)
-                    && (looked() || self.copy_slot(fabric, stamp).is_none())
+                    && (looked() || self.copy_other(fabric, stamp).is_none())
                 {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;

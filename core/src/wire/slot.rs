@@ -218,8 +218,8 @@ impl Slot {
     ) -> Result<Trailer, SlotError> {
         let memory = fabric.memory();
         let At { region, offset: end } = self.end;
-        // First: what is loaded behind the stamp is at least as new.
-        let mut words = [0, 0, memory.load(region, end - 8)];
+        // The stamp first: what is loaded behind it is at least as new.
+        let mut words: [u64; 3] = memory.load_end(region, end - TRAILER_LEN as u32);
         let run = self.stamp.run_in(words[2]);
         let run = if STAMP_IGNORED.is_planted() { run.or(Some(1)) } else { run };
         let run = u32::from(run.ok_or(SlotError::Stamp)?);
@@ -230,15 +230,20 @@ impl Slot {
             }
             let word = memory.load(region, end - 8 + (run - 1) * self.stride);
             last.run_in(word).ok_or(SlotError::Stamp)?;
+            // Those of before are as old as the stamp of this slot, not as the end of the write.
+            words = memory.load_end(region, end - TRAILER_LEN as u32);
         }
-        words[0] = memory.load(region, end - 24);
-        words[1] = memory.load(region, end - 16);
         let trailer = Trailer::from_words(words, self.stamp);
         if trailer.len > self.capacity {
             return Err(SlotError::Length);
         }
         let padded = usize::from(trailer.len).next_multiple_of(8);
-        memory.copy_out(region, self.start(padded).offset, &mut scratch[..padded]);
+        let start = self.start(padded).offset;
+        match scratch.first_chunk_mut::<8>() {
+            // A call costs more than the copy of a word.
+            Some(only) if padded == 8 => *only = memory.load(region, start).to_le_bytes(),
+            _ => memory.copy_out(region, start, &mut scratch[..padded]),
+        }
         if sealing == Sealing::Checksum {
             let copy = &mut scratch[..padded + TRAILER_LEN];
             let (_, trailer) = copy.split_at_mut(padded);
@@ -248,7 +253,7 @@ impl Slot {
             check(copy, |bytes| fabric.crc32c(bytes))?;
         }
         if CHECK_BEFORE_COPY.is_planted() {
-            words[0] = memory.load(region, end - 24);
+            let words = memory.load_end(region, end - TRAILER_LEN as u32);
             return Ok(Trailer::from_words(words, self.stamp));
         }
         Ok(trailer)

@@ -85,11 +85,12 @@ impl Promises {
     /// What shared memory promises.
     pub const MOST: Self = Self { placement: Placement::WholeWords, answers: true };
 
-    /// Each of the two or not.
+    /// Nothing in half of all draws.
     #[must_use]
     pub fn draw(draws: &mut Draws) -> Self {
-        let placement = draws.pick(&[Placement::Bytes, Placement::WholeWords]);
-        Self { placement, answers: draws.chance(1, 2) }
+        let whole = Self { answers: false, ..Self::MOST };
+        let answered = Self { answers: true, ..Self::LEAST };
+        draws.pick(&[Self::LEAST, Self::LEAST, Self::LEAST, answered, whole, Self::MOST])
     }
 }
 

@@ -13,7 +13,7 @@ use super::group::Group;
 use super::limit::Limit;
 use super::program::Program;
 use super::task::Task;
-use super::{Cluster, FabricKind, Form, Membership, Profile, TensorPath, Topology};
+use super::{Checksum, Cluster, FabricKind, Form, Membership, Profile, TensorPath, Topology};
 use crate::shm::Wait;
 
 /// A key with a number behind it.
@@ -80,6 +80,7 @@ pub(super) const NETWORK_DISCOVERY: &str = "network.discovery";
 pub(super) const NETWORK_KEY: &str = "network.key";
 pub(super) const METRICS: &str = "metrics";
 pub(super) const MAILBOX: &str = "mailbox";
+pub(super) const MAILBOX_CHECKSUM: &str = "mailbox.checksum";
 pub(super) const LANE: &str = "lane";
 pub(super) const NEB: &str = "neb";
 pub(super) const NEB_FORM: &str = "neb.form";
@@ -243,7 +244,7 @@ pub(super) const HOOKS_TIMEOUT_S: Key =
     Key::new("hooks.timeout_s", Limit::Range { min: 1, max: 3600 });
 
 /// Every path a file may set, tables included, and what may stand there.
-pub(super) const ROWS: [(&str, Shape); 96] = [
+pub(super) const ROWS: [(&str, Shape); 97] = [
     (NAME, Shape::Name),
     (NODES.path, Shape::Number(&NODES)),
     (WAIT, Shape::Word(|| Wait::ALL.map(Wait::as_str).to_vec())),
@@ -252,6 +253,7 @@ pub(super) const ROWS: [(&str, Shape); 96] = [
     (MAILBOX_MESSAGE_LEN.path, Shape::Number(&MAILBOX_MESSAGE_LEN)),
     (MAILBOX_STALL_AFTER_US.path, Shape::Number(&MAILBOX_STALL_AFTER_US)),
     (MAILBOX_HOLD_S.path, Shape::Number(&MAILBOX_HOLD_S)),
+    (MAILBOX_CHECKSUM, Shape::Word(|| Checksum::ALL.map(Checksum::as_str).to_vec())),
     (LANE, Shape::Table),
     (LANE_SLOTS.path, Shape::Number(&LANE_SLOTS)),
     (NEB, Shape::Table),

@@ -78,6 +78,10 @@ stall_after_us = {stall_after_us}
 # stops reading then blocks the mailbox for all others.
 hold_s = {hold_s}
 
+# Checksums of messages: "auto" over verbs, where the bytes of a message arrive in any order,
+# "always" in shared memory as well, which finds bytes that its hardware damaged.
+checksum = "{mailbox_checksum}"
+
 [lane]
 # Messages under way from one node to one other: {LANE_SLOTS}.
 slots = {lane_slots}
@@ -224,6 +228,7 @@ port = {metrics_port}
         reset_within_s = dirnet.reset.within_s,
         name_len_max = super::ClusterName::LEN_MAX,
         mailbox_slots = mailbox.slots,
+        mailbox_checksum = mailbox.checksum,
         lane_slots = lane.slots,
         neb_slots = neb.slots,
         neb_message_len = neb.message_len,

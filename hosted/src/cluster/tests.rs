@@ -34,6 +34,7 @@ fn words_round_trip_and_others_are_refused() {
         let error = "ring".parse::<W>().expect_err(key).to_string();
         assert_eq!(error, format!("{key} is \"ring\", but must be {choices}"));
     }
+    check(&Checksum::ALL, "mailbox.checksum", "\"auto\" or \"always\"");
     check(&FabricKind::ALL, "fabric", "\"shm\" or \"verbs\"");
     check(&Form::ALL, "neb.form", "\"unsigned\" or \"signed\"");
     check(&Membership::ALL, "neb.membership", "\"decided\" or \"fixed\"");
@@ -641,8 +642,12 @@ fn clusters_that_would_understand_one_layout_differently_have_another_digest() {
     let plain = digest("");
     assert_eq!(digest("mailbox.hold_s = 31"), plain);
     // The slots of 240 and 256 bytes are of one length.
-    for text in ["mailbox.message_len = 240", "neb.message_len = 500", "neb.membership = \"fixed\""]
-    {
+    for text in [
+        "mailbox.message_len = 240",
+        "mailbox.checksum = \"always\"",
+        "neb.message_len = 500",
+        "neb.membership = \"fixed\"",
+    ] {
         assert_ne!(digest(text), plain, "{text}");
     }
 }

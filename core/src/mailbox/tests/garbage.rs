@@ -2,9 +2,9 @@
 
 use std::vec::Vec;
 
-use super::harness::{Cluster, World, world};
+use super::harness::{Cluster, World, world, world_with};
 use super::{A, B, OWNER};
-use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Work, WorkId};
+use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Placement, Work, WorkId};
 use crate::mailbox::{Forgery, PutEvent, Receipt, UnknownReceipt};
 use crate::wire::crc32c;
 use crate::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal, used};
@@ -79,6 +79,44 @@ fn bytes_with_the_right_stamp_and_a_wrong_checksum_are_counted() {
     assert!(counters.checksum_failures > 0);
     assert_eq!((counters.skipped, counters.forged), (1, 0));
     assert_works(&mut cluster);
+}
+
+/// F-14: where whole words are placed in order, bytes change in no other way than by damage.
+#[test]
+fn a_message_is_checked_where_words_are_whole_if_the_configuration_says_so() {
+    let plain = world_with(8, Placement::WholeWords);
+    let checked =
+        World { config: plain.config.with_checksums(), ..world_with(8, Placement::WholeWords) };
+    let mut slot = sealed(trailer(b"lies"), b"lies");
+    slot[0] ^= 1;
+    for (world, taken) in [(plain, 1), (checked, 0)] {
+        let mut cluster = with_slot(&world, &slot);
+        assert_eq!(cluster.owner.drain().len(), taken);
+        let failures = cluster.owner.mailbox.counters().checksum_failures;
+        assert_eq!(failures == 0, taken == 1, "{failures} failures");
+    }
+}
+
+/// The owner finds the stamp of the first of two slots of one write.
+#[test]
+fn a_slot_waits_for_the_end_of_its_write() {
+    let world = world_with(8, Placement::WholeWords);
+    let mut slot = sealed(trailer(b"first"), b"first");
+    seal(&mut slot, FIRST_TICKET, 2, 1, crc32c);
+    let mut cluster = with_slot(&world, &slot);
+    assert_eq!(cluster.owner.take(), None);
+    let last = Stamp { ticket: 1, ..FIRST_TICKET };
+    let bytes = sealed(Trailer { stamp: last, sequence: 2, ..trailer(b"last") }, b"last");
+    let to = world.regions.slot(&world.config, last).start(4);
+    post(&mut cluster, Op::FetchAdd { at: world.regions.word(), add: 1 });
+    post(&mut cluster, Op::Write { to, bytes: &bytes });
+    assert_eq!(cluster.owner.drain_payloads(), [&b"first"[..], b"last"]);
+    // One that ends beyond the half is counted, and not followed.
+    let mut slot = sealed(trailer(b"first"), b"first");
+    seal(&mut slot, FIRST_TICKET, 9, 1, crc32c);
+    let cluster = &mut with_slot(world_with(8, Placement::WholeWords).leaked(), &slot);
+    assert_eq!(cluster.owner.take(), None);
+    assert!(cluster.owner.mailbox.counters().checksum_failures > 0);
 }
 
 #[test]

@@ -192,9 +192,9 @@ impl World {
         };
         if self.gate(&flight) == Gate::Open {
             self.begin_pieces(&flight);
-            let half = self.pieces(flight.load.len()) / 2;
-            self.memory(to).arrive(flight.number, Some(half));
-            self.memory(to).depart(flight.number, half);
+            let torn = self.torn(flight.load.len());
+            self.memory(to).arrive(flight.number, Some(torn));
+            self.memory(to).depart(flight.number, torn);
         }
     }
 }

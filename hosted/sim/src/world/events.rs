@@ -119,12 +119,23 @@ impl World {
             .collect();
         let first = usize::from(grain > 1 && !order.is_empty());
         if grain > 1 {
-            order.reverse();
+            order.rotate_right(first);
         }
         if let Some(timing) = &mut self.timing {
             timing.draws.shuffle(&mut order[first..]);
         }
         order
+    }
+
+    /// How many pieces of a write of `len` bytes arrive before the rest in an untimed world: half
+    /// of the bytes; all words but the first and the last, which is as much as can arrive before
+    /// the last.
+    pub(super) const fn torn(&self, len: usize) -> usize {
+        let pieces = self.pieces(len);
+        match self.promises.placement {
+            Placement::WholeWords if pieces > 2 => pieces - 2,
+            Placement::WholeWords | Placement::Bytes => pieces / 2,
+        }
     }
 
     /// How many pieces a work of `len` bytes moves in, if it begins with one.

@@ -18,12 +18,14 @@ fn any_addresses() -> impl Strategy<Value = Vec<String>> {
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let name = "[a-z0-9][a-z0-9_-]{0,31}".prop_map(|name| name.parse().expect("a legal name"));
     let wait = prop::sample::select(Wait::ALL.to_vec());
-    let mailbox = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000, 0_u64..=86_400).prop_map(
-        |(slots_log2, message_len, stall_after_us, hold_s)| Mailbox {
+    let sizes = (4_u32..=12, 8_usize..=4000, 100_u64..=10_000_000, 0_u64..=86_400);
+    let mailbox = (sizes, prop::sample::select(Checksum::ALL.to_vec())).prop_map(
+        |((slots_log2, message_len, stall_after_us, hold_s), checksum)| Mailbox {
             slots: 1 << slots_log2,
             message_len,
             stall_after_us,
             hold_s,
+            checksum,
         },
     );
     let lane = (4_u32..=10).prop_map(|slots_log2| Lane { slots: 1 << slots_log2 });
