@@ -27,6 +27,9 @@
 //! word. A member that breaks the protocol is detected ([`Forgery`]) but not prevented from doing
 //! harm; a [`lane`](crate::lane) needs no such trust.
 //!
+//! A slot is sealed by its stamp alone where the fabric promises that the last word of a write
+//! appears last (F-14), and by a checksum elsewhere, or everywhere if the [`Config`] says so.
+//!
 //! Behaviours MB-1 to MB-15: `SPEC.md` beside this file.
 
 mod config;

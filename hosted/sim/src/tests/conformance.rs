@@ -7,7 +7,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
 
 use crate::fault::{Faults, SimFault};
-use crate::{SimFabric, Trace, World};
+use crate::{Promises, SimFabric, Trace, World};
 
 /// All peers of one world, which is the fabric of each of them.
 struct Rig {
@@ -15,10 +15,11 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(seed: u64, faults: Faults) -> Self {
+    fn new(seed: u64, faults: Faults, promises: Promises) -> Self {
         // The suite waits for as long as it takes; losing work is its own business.
         let deadline = Duration(u64::MAX);
-        let world = Box::new(World::timed(layout(), seed, deadline, faults, Trace::off()));
+        let world = World::timed(layout(), seed, deadline, faults, Trace::off());
+        let world = Box::new(world.with_promises(promises));
         let mut rig = Self { fabric: SimFabric::new(world, Peer(0)) };
         let peers = || (0..PEERS as u16).map(Peer);
         for peer in peers() {
@@ -56,16 +57,23 @@ impl Harness for Rig {
     }
 }
 
+const KINDS: &[SimFault] = &[SimFault::Torn, SimFault::SlowLanding, SimFault::SlowCompletion];
+
 mod fair {
     use super::*;
 
-    weft_core::fabric_conformance!(Rig::new(1, Faults::none()));
+    weft_core::fabric_conformance!(Rig::new(1, Faults::none(), Promises::LEAST));
 }
 
 mod torn {
     use super::*;
 
-    const KINDS: &[SimFault] = &[SimFault::Torn, SimFault::SlowLanding, SimFault::SlowCompletion];
+    weft_core::fabric_conformance!(Rig::new(2, Faults::often(2, KINDS), Promises::LEAST));
+}
 
-    weft_core::fabric_conformance!(Rig::new(2, Faults::often(2, KINDS)));
+/// Writes are torn between words (F-14), and some works are answered at once (F-15).
+mod promised {
+    use super::*;
+
+    weft_core::fabric_conformance!(Rig::new(3, Faults::often(3, KINDS), Promises::MOST));
 }
