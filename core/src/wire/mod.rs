@@ -2,8 +2,9 @@
 //!
 //! Everything that a peer can write has a fixed little-endian layout here, with a CRC-32C
 //! (Castagnoli, RFC 3720) over all of it, because under F-3 a reader may see any mixture of old and
-//! new bytes; slots and claims of a mailbox do without it where a fabric promises more (F-14). Rules: a message never spans two slots, unused bytes are not read, and a decoder
-//! reads private copies only and never panics.
+//! new bytes; slots and claims of a mailbox do without it where a fabric promises more (F-14).
+//! Rules: a message never spans two slots, unused bytes are not read, and a decoder reads private
+//! copies only and never panics.
 
 pub mod broadcast;
 mod cell;

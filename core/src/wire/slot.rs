@@ -209,7 +209,8 @@ impl Slot {
     /// # Panics
     /// When `scratch` has no room for a trailer behind `capacity` bytes, rounded up to words: a bug
     /// of the caller.
-    #[inline]
+    // At each place: a call would pass what the caller knows already.
+    #[inline(always)]
     pub fn copy_out(
         &self,
         fabric: &impl Fabric,

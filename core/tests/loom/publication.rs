@@ -85,7 +85,7 @@ pub(crate) fn end_of_a_write() {
 }
 
 /// A write whose last word it covers in part.
-pub(crate) fn partial_end_of_a_write() {
+fn partial_end_of_a_write() {
     whole_by_its_end(WORD + 3);
 }
 
@@ -97,7 +97,9 @@ fn whole_by_its_end(len: usize) {
         bytes[..WORD].copy_from_slice(&MESSAGE);
         writing.words().copy_in(0, &bytes[..len]);
     });
-    if shared.words().load(WORD) != 0 {
+    let [before, end] = shared.words().load_end(WORD - 8);
+    if end != 0 {
+        assert_eq!(before.to_le_bytes(), MESSAGE[8..], "older than the end");
         reads_all(&shared);
     }
     writer.join().unwrap();

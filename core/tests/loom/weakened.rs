@@ -9,8 +9,7 @@ use weft_core::neb;
 use crate::alone;
 use crate::exposure::agreement;
 use crate::publication::{
-    atomic_after_write, end_of_a_write, partial_end_of_a_write, store_after_write,
-    write_after_write,
+    atomic_after_write, end_of_a_write, store_after_write, write_after_write,
 };
 use crate::wake_up::no_wake_up_is_lost;
 
@@ -32,12 +31,11 @@ fn every_fence_of_the_words_is_needed() {
     assert_eq!(unnoticed, [""; 0]);
 }
 
+/// Not of a write that ends within a word: loom orders exchanges more than they need to be.
 #[test]
 fn the_fence_before_the_last_word_of_a_write_is_needed() {
     let _alone = alone();
-    for model in [end_of_a_write, partial_end_of_a_write] {
-        assert_eq!(unnoticed(memory::UNORDERED, || loom::model(model)), [""; 0]);
-    }
+    assert_eq!(unnoticed(memory::UNORDERED, || loom::model(end_of_a_write)), [""; 0]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Fabric for Local {
         &self.net.layout
     }
 
-    // Nobody looks while a write is under way.
+    // Nothing looks while a write is under way.
     fn placement(&self) -> Placement {
         Placement::WholeWords
     }

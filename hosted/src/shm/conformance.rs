@@ -153,12 +153,12 @@ impl Harness for Host {
             scope.spawn(|| {
                 started.wait();
                 (0..times).for_each(|_| act(acting, Instant(now_ns())));
-                ended.store(true, Ordering::Release);
+                ended.store(true, Ordering::Relaxed);
             });
             started.wait();
             for turn in 0_u32.. {
                 look(looking);
-                if turn >= times && ended.load(Ordering::Acquire) {
+                if turn >= times && ended.load(Ordering::Relaxed) {
                     break;
                 }
             }
