@@ -15,7 +15,7 @@ fn every_rule_is_tried_on_shared_memory_and_holds() {
     let report: Value = serde_json::from_slice(&run.stdout).unwrap();
     let rules = report["rules"].as_array().unwrap();
     let names: Vec<_> = rules.iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
-    let mut expected: Vec<_> = (1..=13).map(|number| format!("F-{number}")).collect();
+    let mut expected: Vec<_> = (1..=15).map(|number| format!("F-{number}")).collect();
     expected.extend(["memory".to_owned(), "checksum".to_owned()]);
     assert_eq!(names, expected);
     for rule in rules {
