@@ -313,8 +313,9 @@ impl<'a> Words<'a> {
         differs == 0
     }
 
-    /// Copies all of `source` to the beginning of this run, the last word first, as
-    /// [`Self::copy_in`] does: the way of a write.
+    /// Copies all of `source` to the beginning of this run, the last word first, as readers seldom
+    /// look at it while it is arriving: the way of a write from a region, of which F-14 says
+    /// nothing.
     ///
     /// # Panics
     /// When `source` is longer than this run.
@@ -368,8 +369,8 @@ impl<'a> Words<'a> {
         else {
             return;
         };
-        // Backwards: of a message that ends with its checksum, readers look at the head first, and
-        // so seldom copy one that is still arriving.
+        // Backwards: a reader of a broadcast looks at the head first, and so seldom copies one that
+        // is still arriving. Nothing relies on it (F-3).
         for (word, chunk) in rest.iter().zip(words).rev() {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }

@@ -212,7 +212,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
 
     /// `ticket` has no message and never will.
     pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
-        // No peer can write the slot any more; it holds a message of an earlier epoch.
+        // No peer can write the slot any more; it holds a message of an earlier epoch, or of this
+        // one without the end of its write.
         place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
         self.skipped = self.skipped.max(ticket + 1);
         self.finish(fabric, place, ticket);

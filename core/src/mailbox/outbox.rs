@@ -141,7 +141,8 @@ pub struct Outbox {
 }
 
 impl core::hash::Hash for Outbox {
-    /// Of the buffer, only what is staged: the rest becomes padding at most.
+    /// Of the buffer, only the slots that are staged. What lies in front of their payloads is
+    /// written to no slot but between those of a batch, and is read by no owner.
     fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
         let Self { config, regions, me, owner, incarnation, .. } = self;
         let Self { state: stage_of_put, sequence, .. } = self;

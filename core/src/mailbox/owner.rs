@@ -88,7 +88,8 @@ pub struct Counters {
     /// Inquiries begun.
     pub questioned: u64,
     /// Copies with the expected stamp and a wrong length or checksum: torn, still arriving, or
-    /// garbage. Each was read again or skipped, never delivered.
+    /// garbage. Each was read again or skipped, never delivered. Slots that are sealed by their
+    /// stamp have no checksum, and are not copied before they are whole.
     pub checksum_failures: u64,
     /// Well-formed messages that name a sender without the right to write here.
     pub forged: u64,

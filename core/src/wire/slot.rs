@@ -230,7 +230,10 @@ impl Slot {
                 return Err(SlotError::Length);
             }
             let word = memory.load(region, end - 8 + (run - 1) * self.stride);
-            last.run_in(word).ok_or(SlotError::Stamp)?;
+            // It ends the write: of a longer run, it would be of another.
+            if last.run_in(word) != Some(1) {
+                return Err(SlotError::Stamp);
+            }
             // Those of before are as old as the stamp of this slot, not as the end of the write.
             words = memory.load_end(region, end - TRAILER_LEN as u32);
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use weft_core::endpoint::{Event, PutError};
 use weft_core::ids::Peer;
 
+use super::ucx::UcxError;
 use super::wheel;
 use weft::client::ClientError;
 use weft::explain::{Code, Explain};
@@ -98,6 +99,9 @@ pub enum BenchError {
         /// Why.
         cause: String,
     },
+    /// A rival has no figure.
+    #[error("{0}")]
+    Rival(#[from] UcxError),
     /// The two ends of the socket do not agree on what comes next.
     #[error("owner and writer disagree: {0}")]
     OutOfStep(&'static str),
@@ -114,6 +118,8 @@ impl Explain for BenchError {
             Self::Stuck { .. } => Code::Timeout,
             Self::WrongMessage { .. } | Self::Timer(_) | Self::Script { .. } => Code::Verification,
             Self::OutOfStep(_) => Code::Protocol,
+            Self::Rival(UcxError::Missing { .. }) => Code::Usage,
+            Self::Rival(_) => Code::ComponentLost,
             Self::Plan(_)
             | Self::Process(_)
             | Self::Packet(_)
@@ -130,6 +136,7 @@ impl Explain for BenchError {
             Self::Launch(error) => return error.cure(),
             Self::Client(error) => return error.cure(),
             Self::Directory(error) => return error.cure(),
+            Self::Rival(error) => error.cure(),
             Self::Memory(_) | Self::Thread(_) => "free memory; `weft doctor` shows the limits",
             Self::Process(_) | Self::Packet(_) | Self::Bell(_) => {
                 "`weft doctor` shows which kernel feature is missing"

@@ -22,6 +22,9 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
+//! `--rivals` adds UCX ([`Ucx`]) to each round with one writer: an active message and a tagged one,
+//! one way, of the same length.
+//!
 //! Broadcasts are measured in [`neb`], groups in [`group`], tensors in [`rendezvous`], timers in
 //! [`wheel`], programs as members in [`member`], the DIR net in [`detect`], recovery scripts in
 //! [`recovery`]; over RDMA other things are rivals: [`verbs`].
@@ -50,6 +53,8 @@ mod report;
 mod run;
 mod seat;
 mod table;
+mod tool;
+mod ucx;
 pub mod verbs;
 mod verdict;
 pub mod wheel;
@@ -58,6 +63,7 @@ mod writer;
 pub use cell::Cell;
 pub use count::{CountReport, CountedRow, CountedWhat, count, do_counted_work, put_and_take};
 pub use error::BenchError;
-pub use report::{MailboxReport, MeasuredHost, Row, RowKind};
+pub use report::{MailboxReport, MeasuredHost, RivalRound, RivalRow, Row, RowKind};
 pub use run::{MailboxPlan, run};
+pub use ucx::{Ucx, UcxError};
 pub use writer::run as run_writer;

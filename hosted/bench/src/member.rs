@@ -92,7 +92,8 @@ struct ProgramFigure {
 const CELL: Cell = Cell { bytes: BYTES, writers: 1 };
 
 fn round(span: Duration) -> Result<MemberRound, BenchError> {
-    let mailbox = crate::run(&crate::MailboxPlan { cells: vec![CELL], per_cell: span }, |_| ())?;
+    let mailbox =
+        crate::run(&crate::MailboxPlan { cells: vec![CELL], per_cell: span, ucx: None }, |_| ())?;
     let row = |what| mailbox.rows.iter().find(|row| row.what == what);
     // Of hops the median of all, of messages what one takes over whole turns: as of the programs.
     let mailbox = row(crate::RowKind::Latency)

@@ -18,6 +18,54 @@ pub enum RowKind {
     Memcpy,
     /// Messages taken.
     Rate,
+    /// An active message of UCX, one way.
+    UcxAm,
+    /// A tagged message of UCX, one way.
+    UcxTag,
+}
+
+/// A message beside a rival's, over all rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RivalRow {
+    /// What of the rival.
+    pub what: RowKind,
+    /// Length of a message.
+    pub bytes: usize,
+    /// How many times longer a message takes than the rival's: the median of all rounds.
+    #[serde(serialize_with = "hundredths")]
+    pub ratio: f64,
+    /// Each round.
+    pub rounds: Vec<RivalRound>,
+}
+
+/// One round, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RivalRound {
+    /// Whether the bare line shows that the two processes share a cache: a host has two modes.
+    pub near: bool,
+    /// The bare exchange of a cache line.
+    #[serde(serialize_with = "tenths")]
+    pub line_ns: f64,
+    /// A message of Weft, one way.
+    #[serde(serialize_with = "tenths")]
+    pub weft_ns: f64,
+    /// A message of the rival, one way.
+    #[serde(serialize_with = "tenths")]
+    pub rival_ns: f64,
+}
+
+impl RivalRound {
+    /// A bare line takes less than this between processors that share a cache, and twice as much
+    /// and more between others.
+    const NEAR_NS: f64 = 120.0;
+
+    pub(super) fn new([line_ns, weft_ns, rival_ns]: [f64; 3]) -> Self {
+        Self { near: line_ns < Self::NEAR_NS, line_ns, weft_ns, rival_ns }
+    }
+
+    pub(super) fn ratio(&self) -> f64 {
+        self.weft_ns / self.rival_ns
+    }
 }
 
 /// One row of the table.
@@ -75,6 +123,8 @@ pub struct MeasuredHost {
 pub struct MailboxReport {
     /// The rows, cell by cell.
     pub rows: Vec<Row>,
+    /// Messages beside those of rivals, where they were asked for.
+    pub rivals: Vec<RivalRow>,
     /// The machine.
     pub host: MeasuredHost,
     /// What became of the aims.
@@ -106,9 +156,9 @@ impl Row {
 }
 
 impl MailboxReport {
-    pub(super) fn new(rows: Vec<Row>, host: MeasuredHost) -> Self {
-        let verdicts = verdict::judge(&rows, &host);
-        Self { rows, host, verdicts }
+    pub(super) fn new(rows: Vec<Row>, rivals: Vec<RivalRow>, host: MeasuredHost) -> Self {
+        let verdicts = verdict::judge(&rows, &rivals, &host);
+        Self { rows, rivals, host, verdicts }
     }
 }
 

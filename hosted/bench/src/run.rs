@@ -9,12 +9,19 @@ use super::figure::{Figure, Samples};
 use super::host::{self, CpuStall};
 use super::owner;
 use super::phase::Phase;
-use super::report::{MailboxReport, Row, RowKind};
+use super::report::{MailboxReport, RivalRound, RivalRow, Row, RowKind};
+use super::ucx::{Ucx, UcxTest};
 
 /// How often rivals take turns within a cell.
 const ROUNDS: u32 = 9;
 /// Turns of a round: four rivals and the host's stall.
 const TURNS: u32 = 5;
+
+/// The same where an aim is about ten of them.
+const RIVAL_ROUNDS: u32 = 10;
+/// What of UCX is measured.
+const UCX: [(RowKind, UcxTest); 2] =
+    [(RowKind::UcxAm, UcxTest::ActiveMessage), (RowKind::UcxTag, UcxTest::Tag)];
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -23,6 +30,8 @@ pub struct MailboxPlan {
     pub cells: Vec<Cell>,
     /// How long each of them.
     pub per_cell: Duration,
+    /// The rival of cells with one writer.
+    pub ucx: Option<Ucx>,
 }
 
 /// Measures; `on_cell` is called for every cell that is done.
@@ -32,12 +41,15 @@ pub struct MailboxPlan {
 pub fn run(plan: &MailboxPlan, mut on_cell: impl FnMut(Cell)) -> Result<MailboxReport, BenchError> {
     let processors = host::processors();
     let mut stall = CpuStall::default();
-    let mut rows = Vec::new();
+    let (mut rows, mut rivals) = (Vec::new(), Vec::new());
     for cell in &plan.cells {
-        rows.extend(measure(*cell, plan.per_cell, processors, &mut stall)?);
+        let ucx = plan.ucx.as_ref().filter(|_| cell.writers == 1);
+        let measured = measure(*cell, plan.per_cell, processors, &mut stall, ucx)?;
+        rows.extend(measured.0);
+        rivals.extend(measured.1);
         on_cell(*cell);
     }
-    Ok(MailboxReport::new(rows, host::describe(&stall)))
+    Ok(MailboxReport::new(rows, rivals, host::describe(&stall)))
 }
 
 fn measure(
@@ -45,13 +57,15 @@ fn measure(
     span: Duration,
     processors: usize,
     stall: &mut CpuStall,
-) -> Result<Vec<Row>, BenchError> {
+    ucx: Option<&Ucx>,
+) -> Result<(Vec<Row>, Vec<RivalRow>), BenchError> {
     let mut crew = Crew::start(cell, cell.wait(processors))?;
     let slots = cell.plan()?.mailbox().slots() as usize;
     let turn = span / (ROUNDS * TURNS);
     let turn_ns = u64::try_from(turn.as_nanos()).unwrap_or(u64::MAX);
     let [mut exchange, mut latency, mut copy, mut rate] = [(); 4].map(|()| Course::default());
-    for _ in 0..ROUNDS {
+    let mut ucx = ucx.map(|ucx| (ucx, UCX.map(|_| Course::default())));
+    for _ in 0..if ucx.is_some() { RIVAL_ROUNDS } else { ROUNDS } {
         let mut samples = Samples::default();
         crew.run(Phase::Exchange, turn, |seat, lines| {
             lines.measure(cell.writers, turn_ns, &mut seat.vigil, &mut samples)
@@ -62,6 +76,13 @@ fn measure(
             owner::latency(seat, cell, turn_ns, &mut samples)
         })?;
         latency.add(samples);
+        if let Some((ucx, courses)) = &mut ucx {
+            for ((_, test), course) in UCX.into_iter().zip(courses) {
+                let mut samples = Samples::default();
+                samples.push_value(ucx.one_way_ns(test, cell.bytes)?);
+                course.add(samples);
+            }
+        }
         let mut samples = Samples::default();
         host::copy(cell.bytes, slots, turn_ns, &mut samples);
         copy.add(samples);
@@ -74,6 +95,15 @@ fn measure(
         })?;
         stall.watch(turn_ns);
     }
+    let mut rivals = Vec::new();
+    let mut others = Vec::new();
+    for ((what, _), course) in ucx.iter().flat_map(|(_, courses)| UCX.into_iter().zip(courses)) {
+        others.push(course.row(what, cell, &exchange));
+        let rounds = exchange.each_ns.iter().zip(&latency.each_ns).zip(&course.each_ns);
+        let rounds = rounds.map(|((line, weft), rival)| RivalRound::new([*line, *weft, *rival]));
+        let (rounds, ratio) = (rounds.collect(), latency.ratio(course));
+        rivals.extend(ratio.map(|ratio| RivalRow { what, bytes: cell.bytes, ratio, rounds }));
+    }
     let rows = [
         exchange.row(RowKind::Exchange, cell, &exchange),
         latency.row(RowKind::Latency, cell, &exchange),
@@ -81,7 +111,8 @@ fn measure(
         rate.row(RowKind::Rate, cell, &copy),
     ];
     let none = BenchError::OutOfStep("a round without a sample");
-    rows.into_iter().collect::<Option<_>>().ok_or(none)
+    let rows = rows.into_iter().chain(others).collect::<Option<_>>().ok_or(none)?;
+    Ok((rows, rivals))
 }
 
 /// One rival over all rounds.

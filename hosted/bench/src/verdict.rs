@@ -7,10 +7,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::report::{MeasuredHost, Row, RowKind};
+use super::report::{MeasuredHost, RivalRow, Row, RowKind};
 
 /// One way at most so many times as long as the bare exchange.
 const LATENCY_RATIO: f64 = 1.2;
+/// One way at most so many times as long as an active message of UCX.
+const RIVAL_RATIO: f64 = 1.25;
 /// At least so many messages a second from two writers.
 const RATE: f64 = 20e6;
 /// Beyond this share of stolen time the host is called noisy.
@@ -45,8 +47,21 @@ impl fmt::Display for AimVerdict {
     }
 }
 
-pub(super) fn judge(rows: &[Row], host: &MeasuredHost) -> Vec<AimVerdict> {
-    vec![latency(rows), rate(rows, host), instructions(), noise(host)]
+pub(super) fn judge(rows: &[Row], rivals: &[RivalRow], host: &MeasuredHost) -> Vec<AimVerdict> {
+    let mut verdicts = vec![latency(rows), rate(rows, host), instructions(), noise(host)];
+    let active = rivals.iter().find(|row| row.what == RowKind::UcxAm && row.bytes == 8);
+    verdicts.extend(active.map(rival));
+    verdicts
+}
+
+fn rival(row: &RivalRow) -> AimVerdict {
+    let rounds = row.rounds.len();
+    let within = row.rounds.iter().filter(|round| round.ratio() <= RIVAL_RATIO).count();
+    AimVerdict {
+        aim: format!("8 bytes within {RIVAL_RATIO} x UCX's active message in 9 of 10 rounds"),
+        reached: Some(10 * within >= 9 * rounds),
+        found: format!("in {within} of {rounds}; {:.2} x by the median", row.ratio),
+    }
 }
 
 fn find(rows: &[Row], what: RowKind, writers: u16) -> Option<&Row> {
@@ -100,6 +115,7 @@ mod tests {
     use super::*;
     use crate::cell::Cell;
     use crate::figure::Figure;
+    use crate::report::RivalRound;
 
     const HOST: MeasuredHost =
         MeasuredHost { processors: 2, load: None, longest_stall_us: 40.0, stalled_percent: 0.5 };
@@ -123,7 +139,7 @@ mod tests {
             row(RowKind::Latency, 1, latency_ns, 100.0),
             row(RowKind::Rate, 2, rate_ns, 2.0),
         ];
-        let verdicts = judge(&rows, &HOST);
+        let verdicts = judge(&rows, &[], &HOST);
         std::array::from_fn(|index| verdicts[index].reached)
     }
 
@@ -134,8 +150,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rival_is_matched_in_nine_of_ten_rounds_or_not_at_all() {
+        for (slow, reached) in [(1, true), (2, false)] {
+            let round = |at| RivalRound::new([60.0, if at < slow { 126.0 } else { 125.0 }, 100.0]);
+            let rounds = (0..10).map(round).collect();
+            let row = RivalRow { what: RowKind::UcxAm, bytes: 8, ratio: 1.25, rounds };
+            let verdicts = judge(&[], &[row], &HOST);
+            assert_eq!(verdicts.last().and_then(|verdict| verdict.reached), Some(reached));
+        }
+    }
+
+    #[test]
     fn what_was_not_measured_is_not_judged() {
-        let verdicts = judge(&[], &MeasuredHost { stalled_percent: 30.0, ..HOST });
+        let verdicts = judge(&[], &[], &MeasuredHost { stalled_percent: 30.0, ..HOST });
         let reached: Vec<_> = verdicts.iter().map(|verdict| verdict.reached).collect();
         assert_eq!(reached, [None, None, None, Some(false)]);
     }

@@ -55,7 +55,8 @@
 //! completion of each work is handled before any other move.
 //!
 //! Not explored: work that lands in the middle of a round, which is one move and ends early only by
-//! a crash. Runs of seeds do that.
+//! a crash, but for what the round itself posts to a fabric that answers at once. Runs of seeds do
+//! that.
 
 pub(super) mod path;
 pub(super) mod shared;

@@ -122,6 +122,7 @@ impl Fabric for NodeFabric {
         }
     }
 
+    #[inline]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         match self {
             Self::Shm(fabric) => fabric.post(peer, work),

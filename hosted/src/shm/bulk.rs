@@ -5,8 +5,9 @@
 //! without reading them first. That matters where the target was read last by another processor
 //! that shares no cache with this one, from where vectors of any width fetch each line. But it is
 //! many times slower where the target lies some bytes behind the source in its page (Zen 3 and
-//! 4), as a payload behind a header does. A reader judges what it has copied by a completion, never
-//! by its own look at bytes that are still arriving (F-3), so the order within the copy is free.
+//! 4), as a payload behind a header does. The order within the copy is free: a reader copies what a
+//! completion or the end of a write (F-14) has shown to be there, and a write that others look at
+//! while it arrives, one from bytes, is not copied by this.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

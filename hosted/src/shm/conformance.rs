@@ -119,6 +119,15 @@ impl Host {
     }
 }
 
+/// Set when dropped.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Host {
     fn drop(&mut self) {
         for me in 0..self.processes.len() {
@@ -151,9 +160,10 @@ impl Harness for Host {
         let (started, ended) = (Barrier::new(2), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
+                // Also when `act` panics: the other thread must not look for ever.
+                let _end = SetOnDrop(&ended);
                 started.wait();
                 (0..times).for_each(|_| act(acting, Instant(now_ns())));
-                ended.store(true, Ordering::Relaxed);
             });
             started.wait();
             for turn in 0_u32.. {

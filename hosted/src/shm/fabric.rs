@@ -10,6 +10,7 @@
 //! | F-9 | the gate for the peer is closed, which every honest poster sees before each post; and if the peer lives in another process, that process is killed and waited for, since its mappings cannot be taken away. If it cannot be killed within a second, `fence` fails with `StillReaching`: the gate stays closed, its lane is not read, and its tickets are waited for |
 //! | F-12 | nothing stays open: work is done when posted |
 //! | F-13 | the memory belongs to the node's supervisor, so it is reached while the component is stopped |
+//! | F-14 | a write from bytes is copied word by word, the last word behind a release fence |
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -290,11 +291,12 @@ impl Fabric for ShmFabric {
         &self.layout
     }
 
-    // Machines name the operation where they post it, so each call folds to one arm of it.
+    #[inline]
     fn placement(&self) -> Placement {
         Placement::WholeWords
     }
 
+    // Machines name the operation where they post it, so each call folds to one arm of it.
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         let is_allowed = self.accept(peer, &work)?;

@@ -19,7 +19,7 @@ use super::fabric_choice::explained_driver;
 use super::failure::Failure;
 use super::output::Output;
 use weft::explain::Code;
-use weft_bench::{Cell, MailboxPlan, verbs};
+use weft_bench::{BenchError, Cell, MailboxPlan, Ucx, verbs};
 
 /// Arguments of `weft bench`.
 #[derive(Debug, Args)]
@@ -90,6 +90,11 @@ struct MailboxBenchArguments {
     /// Only so many writers: 1, 2 or 3; may be repeated.
     #[arg(long, value_name = "COUNT")]
     writers: Vec<u16>,
+
+    /// Beside UCX as well, in each round with one writer: by `ucx_perftest` of this folder, of its
+    /// bin, or of PATH.
+    #[arg(long, value_name = "DIR")]
+    rivals: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -201,8 +206,10 @@ fn run_mailbox(arguments: &MailboxBenchArguments, output: Output) -> Result<(), 
         let cure = "choose --bytes from 8, 64 and 256, and --writers from 1, 2 and 3";
         return Err(Failure::of(Code::Usage, cause, cure));
     }
+    let ucx = arguments.rivals.as_deref().map(Ucx::find).transpose();
+    let ucx = ucx.map_err(|error| Failure::new(BenchError::from(error)))?;
     let bar = output.progress(cells.len() as u64, "measuring");
-    let report = weft_bench::run(&MailboxPlan { cells, per_cell }, |_| bar.inc(1));
+    let report = weft_bench::run(&MailboxPlan { cells, per_cell, ucx }, |_| bar.inc(1));
     bar.finish_and_clear();
     let report = report.map_err(Failure::new)?;
     output.finish(&report, &report.to_string());

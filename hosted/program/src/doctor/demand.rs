@@ -85,7 +85,7 @@ const GROUP_ENTRY_BYTES: u64 = 1024;
 const TENSOR_POOLS: u64 = 2;
 /// The record and the one that replaces it.
 const STATE_SLOTS: u64 = 2;
-/// Header, checksum and rounding up to cache lines.
+/// Header or trailer, and rounding up to cache lines.
 const SLOT_OVERHEAD_BYTES: u64 = 128;
 /// Rounding up of each node's segment at each other.
 const PAGE_BYTES: u64 = 4096;

@@ -70,9 +70,11 @@ const OF_COMPONENT: [Row<CounterStatus>; 12] = [
     }),
     ("weft_tickets_skipped", "Tickets that no process could still write.", |it| it.skipped),
     ("weft_tickets_questioned", "Inquiries into missing tickets.", |it| it.questioned),
-    ("weft_checksum_failures", "Damaged copies of messages; none is delivered.", |it| {
-        it.checksum_failures
-    }),
+    (
+        "weft_checksum_failures",
+        "Incomplete or damaged copies of messages; none is delivered.",
+        |it| it.checksum_failures,
+    ),
     ("weft_senders_forged", "Messages of a sender that may not write; none is delivered.", |it| {
         it.forged
     }),

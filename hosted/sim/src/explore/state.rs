@@ -338,7 +338,8 @@ impl<P: Protocol> ExploredState<P> {
         (last, state)
     }
 
-    /// All that a round of the loop of `peer` depends on.
+    /// All that a round of the loop of `peer` depends on. Where posts are answered at once a round
+    /// that posts depends on its targets, too; each counts its posts, so none of those is repeated.
     fn outlook(&self, peer: Peer) -> u64 {
         let mut hasher = Folded::default();
         (peer, self.world.now(), self.orders[peer.index()]).hash(&mut hasher);

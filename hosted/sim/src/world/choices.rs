@@ -139,7 +139,7 @@ impl World {
             for to in self.peers() {
                 let pair = self.pair_ref(from, to);
                 let torn = |stage| stage == FlightStage::Posted;
-                if pair.landing().is_some_and(|f| torn(f.stage) && self.pieces(f.load.len()) > 1) {
+                if pair.landing().is_some_and(|f| torn(f.stage) && self.pieces(&f.load) > 1) {
                     choices.push(Choice::Tear(from, to));
                 }
                 if from != to && !pair.flights.is_empty() {
@@ -192,7 +192,7 @@ impl World {
         };
         if self.gate(&flight) == Gate::Open {
             self.begin_pieces(&flight);
-            let torn = self.torn(flight.load.len());
+            let torn = self.torn(&flight.load);
             self.memory(to).arrive(flight.number, Some(torn));
             self.memory(to).depart(flight.number, torn);
         }

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use weft_core::fabric::{At, Placement};
+use weft_core::fabric::Placement;
 use weft_core::ids::{Incarnation, Peer};
 
 use super::World;
 use crate::draws::{Draws, Purpose};
 use crate::fault::SimFault;
+use crate::flight::OwnedOp;
 use crate::memory::Piece;
 
 /// Something that is due.
@@ -108,11 +109,11 @@ impl World {
         self.timing.as_mut().is_some_and(|timing| timing.overtaking.chance(1, 2))
     }
 
-    /// The order in which the pieces of a work of `len` bytes at `at` move, the last first. Words
-    /// that are promised (F-14) move whole, and the last one behind all others.
-    pub(super) fn disorder(&mut self, at: At, len: usize) -> Vec<Piece> {
-        let grain = self.grain();
-        let lead = at.offset as usize % grain;
+    /// The order in which the pieces of `load` move, the last first. Words that are promised (F-14)
+    /// move whole, and the last one behind all others.
+    pub(super) fn disorder(&mut self, load: &OwnedOp) -> Vec<Piece> {
+        let (grain, len) = (self.grain(load), load.len());
+        let lead = load.target().0.offset as usize % grain;
         let starts = (0..lead + len).step_by(grain);
         let mut order: Vec<Piece> = starts
             .map(|start| start.saturating_sub(lead)..(start + grain - lead).min(len))
@@ -127,28 +128,28 @@ impl World {
         order
     }
 
-    /// How many pieces of a write of `len` bytes arrive before the rest in an untimed world: half
-    /// of the bytes; all words but the first and the last, which is as much as can arrive before
-    /// the last.
-    pub(super) const fn torn(&self, len: usize) -> usize {
-        let pieces = self.pieces(len);
-        match self.promises.placement {
-            Placement::WholeWords if pieces > 2 => pieces - 2,
-            Placement::WholeWords | Placement::Bytes => pieces / 2,
-        }
+    /// How many pieces of `load` move before the rest in an untimed world: half of the bytes; all
+    /// words but the first and the last, which is as much as can arrive before the last.
+    pub(super) fn torn(&self, load: &OwnedOp) -> usize {
+        let pieces = self.pieces(load);
+        if self.grain(load) > 1 && pieces > 2 { pieces - 2 } else { pieces / 2 }
     }
 
-    /// How many pieces a work of `len` bytes moves in, if it begins with one.
-    pub(super) const fn pieces(&self, len: usize) -> usize {
-        len.div_ceil(self.grain())
+    /// How many pieces `load` moves in, if it begins with a word.
+    pub(super) fn pieces(&self, load: &OwnedOp) -> usize {
+        load.len().div_ceil(self.grain(load))
     }
 
-    /// Bytes that move at once.
-    const fn grain(&self) -> usize {
-        match self.promises.placement {
-            Placement::Bytes => 1,
-            Placement::WholeWords => 8,
-        }
+    /// Bytes of `load` that move at once.
+    fn grain(&self, load: &OwnedOp) -> usize {
+        let at = load.target().0.offset as usize;
+        let is_promised = match load {
+            OwnedOp::Write { .. } => true,
+            OwnedOp::Read { .. } => at % 8 + load.len() <= 8,
+            _ => false,
+        };
+        let is_promised = is_promised && self.promises.placement == Placement::WholeWords;
+        if is_promised { 8 } else { 1 }
     }
 
     /// Whether the work of the pair that was just posted, and is its only one, ends while it is

@@ -184,7 +184,7 @@ impl World {
     /// Whether the flight begins to arrive piece by piece.
     fn begins_torn(&mut self, flight: &Flight) -> bool {
         let (from, to) = (flight.from.0, flight.to.0);
-        if self.pieces(flight.load.len()) < 2 {
+        if self.pieces(&flight.load) < 2 {
             return false;
         }
         let Some(strike) = self.faults.strikes(SimFault::Torn) else {
@@ -210,7 +210,7 @@ impl World {
     /// The bytes of the flight are on their way, none of them there yet.
     pub(super) fn begin_pieces(&mut self, flight: &Flight) {
         let (from, to) = (flight.from.0, flight.to.0);
-        let order = self.disorder(flight.load.target().0, flight.load.len());
+        let order = self.disorder(&flight.load);
         let target = self.memory(to);
         match &flight.load {
             OwnedOp::Write { to, bytes } => {
@@ -278,7 +278,7 @@ impl World {
     /// One more piece of a torn flight moves, and it is not the last one.
     fn has_more_pieces(&self, flight: &Flight) -> bool {
         let target = self.memory(flight.to.0);
-        let quarter = self.pieces(flight.load.len()).div_ceil(4);
+        let quarter = self.pieces(&flight.load).div_ceil(4);
         match flight.load {
             OwnedOp::Read { .. } => target.depart(flight.number, quarter),
             _ => target.arrive(flight.number, Some(quarter)),
