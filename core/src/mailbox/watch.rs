@@ -11,8 +11,8 @@
 //! | a ticket that no admitted sender reserved | it increased the count: slots are lost until questioned |
 //! | a gap in a sender's sequence | a message was overwritten before it was taken |
 //!
-//! Where slots are sealed by their stamps (F-14), who overwrites the last slot of a batch removes the
-//! whole batch: none of it has its end any more, and each of its tickets counts as reserved by no
+//! Where slots are sealed by their stamps (F-14), a liar that overwrites the last slot of a batch
+//! removes all of it: the write has lost its end, and each of its tickets counts as reserved by no
 //! admitted sender.
 //!
 //! A fabric causes a ticket without a holder as well if it answers an atomic wrongly, which the

@@ -160,7 +160,7 @@ impl Harness for Host {
         let (started, ended) = (Barrier::new(2), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
-                // Also when `act` panics: the other thread must not look for ever.
+                // Also when `act` panics: the other thread must not look forever.
                 let _end = SetOnDrop(&ended);
                 started.wait();
                 (0..times).for_each(|_| act(acting, Instant(now_ns())));
