@@ -111,3 +111,22 @@ pub trait Fabric {
         crate::checksum::crc32c(bytes)
     }
 }
+
+/// Within an implementation of [`Fabric`] that wraps another: what it leaves as it is. Its machines
+/// must seal messages as those of the fabric that it stands for.
+#[macro_export]
+macro_rules! delegate_fabric {
+    ($self:ident => $inner:expr) => {
+        fn me(&$self) -> $crate::ids::Peer {
+            $inner.me()
+        }
+
+        fn layout(&$self) -> &$crate::fabric::Layout {
+            $inner.layout()
+        }
+
+        fn placement(&$self) -> $crate::fabric::Placement {
+            $inner.placement()
+        }
+    };
+}

@@ -33,7 +33,7 @@ use core::fmt;
 
 use crate::fabric::{At, INLINE_LEN, Inbound, Layout, LayoutError};
 use crate::ids::{Incarnation, PeerSet};
-use crate::wire::slot::{Slot, Stamp, TRAILER_LEN};
+use crate::wire::slot::{Slot, Stamp, TRAILER_LEN, used};
 
 /// The machine number in the names of a lane's works.
 pub const LANE_WORK: u8 = 3;
@@ -47,7 +47,7 @@ pub const SLOTS_MAX: u32 = 1 << 16;
 /// The credit and the pulse stand in the first cache line of what a peer writes.
 const SLOTS_START: u32 = 64;
 
-const _: () = assert!(TRAILER_LEN + MESSAGE_LEN_MAX as usize <= INLINE_LEN);
+const _: () = assert!(used(MESSAGE_LEN_MAX as usize) <= INLINE_LEN);
 
 /// The sizes of all lanes of a cluster. All members have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

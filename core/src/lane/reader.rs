@@ -96,7 +96,9 @@ impl LaneReader {
 
     fn copy_slot(&mut self, fabric: &impl Fabric) -> Option<Trailer> {
         let slot = self.config.slot(self.written, self.session, self.taken);
-        match slot.copy_out(fabric, Sealing::Checksum, &mut self.scratch) {
+        match slot
+            .copy_out(fabric.memory(), Sealing::Checksum, &mut self.scratch, |it| fabric.crc32c(it))
+        {
             Ok(trailer) if trailer.sender == self.writer.0 => return Some(trailer),
             Err(SlotError::Stamp) => {}
             Ok(_) | Err(SlotError::Length | SlotError::Checksum) => self.checksum_failures += 1,

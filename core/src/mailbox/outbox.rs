@@ -110,14 +110,6 @@ enum State {
     Lost,
 }
 
-/// The two works of a put.
-#[derive(Clone, Copy)]
-enum Step {
-    /// Of tickets, or of zero.
-    Add,
-    Write,
-}
-
 /// The writer's side of one owner's mailbox.
 #[derive(Clone, Debug)]
 pub struct Outbox {
@@ -310,9 +302,7 @@ impl Outbox {
         fabric: &mut impl Fabric,
         completion: &Completion,
     ) -> Option<PutEvent> {
-        let step =
-            if matches!(self.state, State::Holding { .. }) { Step::Write } else { Step::Add };
-        if completion.id != self.work_id(step) {
+        if completion.id != self.work_id(matches!(self.state, State::Holding { .. })) {
             return None;
         }
         self.handle_end(fabric, completion.outcome)
@@ -406,7 +396,7 @@ impl Outbox {
     fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<Posted, PostError> {
         let op = Op::FetchAdd { at: self.regions.word(), add };
         let flags = CompletionFlags::empty();
-        fabric.post_now(self.owner, Work { id: self.work_id(Step::Add), op, flags })
+        fabric.post_now(self.owner, Work { id: self.work_id(false), op, flags })
     }
 
     fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
@@ -466,7 +456,7 @@ impl Outbox {
         let len = len_of(&self.stage[..stride]);
         let to = self.regions.slot(&self.config, first).start(len);
         let bytes = &self.stage[stride - used(len)..count as usize * stride];
-        let (id, op) = (self.work_id(Step::Write), Op::Write { to, bytes });
+        let (id, op) = (self.work_id(true), Op::Write { to, bytes });
         match fabric.post_now(self.owner, Work { id, op, flags: CompletionFlags::WAKE }) {
             Ok(posted) => {
                 if CLAIM_DROPPED_EARLY.is_planted() {
@@ -522,11 +512,11 @@ impl Outbox {
         }
     }
 
-    /// The name of the work for this step of the put under way.
+    /// The name of the write of the put under way, or of its addition.
     #[inline]
-    const fn work_id(&self, step: Step) -> WorkId {
-        let step = step as u64;
-        WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | step << 32 | self.attempt as u64)
+    const fn work_id(&self, is_write: bool) -> WorkId {
+        let write = is_write as u64;
+        WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64)
     }
 }
 

@@ -492,7 +492,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Trailer> {
         let slot = self.regions.slot(&self.config, stamp);
         let sealing = self.config.sealing(fabric);
-        match slot.copy_out(fabric, sealing, &mut self.scratch.0) {
+        match slot.copy_out(fabric.memory(), sealing, &mut self.scratch.0, |it| fabric.crc32c(it)) {
             Ok(trailer) if trailer.sender < self.config.peers() => Some(trailer),
             Ok(_) => {
                 self.counters.forged += 1;

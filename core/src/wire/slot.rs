@@ -18,7 +18,7 @@ use core::fmt;
 
 use super::mutants::{CHECK_BEFORE_COPY, CHECKSUM_SKIPPED, RUN_IGNORED, STAMP_IGNORED};
 use super::{u16_at, u64_at};
-use crate::fabric::{At, Fabric, Memory};
+use crate::fabric::{At, Memory};
 
 /// Length of the trailer in bytes.
 pub const TRAILER_LEN: usize = 24;
@@ -200,8 +200,8 @@ impl Slot {
         At { offset: self.end.offset - used(len) as u32, ..self.end }
     }
 
-    /// Copies the payload from own memory to the beginning of `scratch`, each word once, and checks
-    /// the copy.
+    /// Copies the payload from own `memory` to the beginning of `scratch`, each word once, and
+    /// checks the copy.
     ///
     /// # Errors
     /// [`SlotError`]; what `scratch` holds then is meaningless.
@@ -213,11 +213,11 @@ impl Slot {
     #[inline(always)]
     pub fn copy_out(
         &self,
-        fabric: &impl Fabric,
+        memory: &(impl Memory + ?Sized),
         sealing: Sealing,
         scratch: &mut [u8],
+        checksum: impl Fn(&[u8]) -> u32,
     ) -> Result<Trailer, SlotError> {
-        let memory = fabric.memory();
         let At { region, offset: end } = self.end;
         // The stamp first: what is loaded behind it is at least as new.
         let mut words: [u64; 3] = memory.load_end(region, end - TRAILER_LEN as u32);
@@ -254,7 +254,7 @@ impl Slot {
             for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
                 *bytes = word.to_le_bytes();
             }
-            check(copy, |bytes| fabric.crc32c(bytes))?;
+            check(copy, checksum)?;
         }
         if CHECK_BEFORE_COPY.is_planted() {
             let words = memory.load_end(region, end - TRAILER_LEN as u32);
@@ -333,7 +333,9 @@ impl Trailer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::Region;
     use crate::wire::crc32c;
+    use core::cell::Cell;
     use proptest::prelude::*;
     use std::vec;
     use std::vec::Vec;
@@ -400,6 +402,71 @@ mod tests {
         let (trailer, mut slot) = sealed(Trailer::default(), b"payload");
         let next = Stamp { epoch: trailer.stamp.epoch + 2, ..trailer.stamp };
         assert_eq!(Trailer::open(&mut slot, next, crc32c), Err(SlotError::Stamp));
+    }
+
+    /// Memory in which a write of two slots arrives while it is looked at.
+    struct Arriving {
+        /// Before, and once all has arrived.
+        words: [Vec<u64>; 2],
+        /// The words that are there from the beginning, as bits.
+        early: u32,
+        /// After so many loads all of them are.
+        loads: Cell<usize>,
+    }
+
+    impl Memory for Arriving {
+        fn load(&self, _: Region, offset: u32) -> u64 {
+            let index = offset as usize / 8;
+            let left = self.loads.get();
+            self.loads.set(left.saturating_sub(1));
+            let is_there = left == 0 || self.early >> index & 1 == 1;
+            self.words[usize::from(is_there)][index]
+        }
+
+        fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]) {
+            for (at, bytes) in (offset..).step_by(8).zip(into.chunks_mut(8)) {
+                bytes.copy_from_slice(&self.load(region, at).to_le_bytes()[..bytes.len()]);
+            }
+        }
+
+        fn store(&self, _: Region, _: u32, _: u64) {}
+
+        fn copy_in(&self, _: Region, _: u32, _: &[u8]) {}
+    }
+
+    /// F-14: whichever words of a write come before its last one, and whenever the rest comes.
+    #[test]
+    fn a_slot_is_whole_or_not_there_at_each_moment_of_its_write() {
+        const WORDS: usize = 5;
+        let first = Stamp { epoch: 4, ticket: 0 };
+        let slots = |stamp: Stamp, fill: u8| {
+            let slot = |ticket| {
+                let stamp = Stamp { ticket, ..stamp };
+                let trailer = Trailer { len: 16, sender: fill.into(), stamp, ..Trailer::default() };
+                let mut slot = vec![fill; used(16)];
+                trailer.write(&mut slot);
+                seal_by_stamp(&mut slot, stamp, 2 - ticket as u16, u32::from(fill) + ticket);
+                slot
+            };
+            let bytes = [slot(0), slot(1)].concat();
+            bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        };
+        let words = [slots(Stamp { epoch: 2, ..first }, 1), slots(first, 2)];
+        let mut taken = 0;
+        // All words but the last one may be early.
+        for case in 0..14 << (2 * WORDS - 1) {
+            let (early, loads) = (case / 14, Cell::new(case as usize % 14));
+            let memory = Arriving { words: words.clone(), early, loads };
+            let end = At { region: Region(0), offset: 8 * WORDS as u32 };
+            let slot = Slot { end, stamp: first, capacity: 16, stride: end.offset, slots: 2 };
+            let mut scratch = [0; used(16)];
+            if let Ok(trailer) = slot.copy_out(&memory, Sealing::Stamp, &mut scratch, crc32c) {
+                assert_eq!((trailer.len, trailer.sender, trailer.sequence), (16, 2, 2));
+                assert_eq!(scratch[..16], [2; 16]);
+                taken += 1;
+            }
+        }
+        assert!(taken > 100, "{taken}");
     }
 
     #[test]

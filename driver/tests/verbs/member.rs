@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use weft_core::endpoint::{Endpoint, Event, Plan};
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, FenceError, Layout, Op, Placement, PostError, Work,
-    WorkId,
+    At, Completion, CompletionFlags, Fabric, FenceError, Op, PostError, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{Duration, Instant};
@@ -63,17 +62,7 @@ impl Hand {
 impl Fabric for Hand {
     type Memory = Heap;
 
-    fn me(&self) -> Peer {
-        self.end.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.end.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.end.placement()
-    }
+    weft_core::delegate_fabric!(self => self.end);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         if let (true, Op::Write { to, bytes }) = (self.is_closed, work.op) {

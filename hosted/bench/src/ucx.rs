@@ -155,12 +155,21 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_that_is_not_there_is_refused_with_a_cure() {
-        let error = Ucx::find(Path::new("/nowhere")).err();
-        // One in PATH would be taken.
-        if let Some(error) = error {
-            assert!(error.to_string().contains("/nowhere"), "{error}");
-            assert!(error.cure().contains("libucx-cu12"));
+    fn a_tool_that_does_not_listen_is_an_error_with_its_words() {
+        let fails = Ucx { program: PathBuf::from("cat"), libraries: None };
+        let error = fails.one_way_ns(UcxTest::Tag, 8).expect_err("cat knows no -p");
+        assert!(matches!(&error, UcxError::Failed { words } if words.contains("cat")), "{error}");
+        let missing = Ucx { program: PathBuf::from("/nowhere/x"), libraries: None };
+        let error = missing.one_way_ns(UcxTest::Tag, 8).expect_err("it is not there");
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+        assert!(error.cure().contains("libucx-cu12"), "{}", error.cure());
+    }
+
+    #[test]
+    fn a_tool_is_found_in_its_folder_its_bin_and_path() {
+        for (name, folder) in [("sh", "/bin"), ("bin/sh", "/"), ("sh", "/nowhere")] {
+            assert!(find(name, Path::new(folder)).is_some(), "{name} of {folder}");
         }
+        assert_eq!(find("no-such-tool", Path::new("/bin")), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use weft::shm::ShmFabric;
 use weft_core::endpoint::PutError;
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, Placement, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, PostError, Work};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::lane::SendError;
 use weft_core::time::Instant;
@@ -63,17 +63,7 @@ struct Unanswered(ShmFabric);
 impl Fabric for Unanswered {
     type Memory = <ShmFabric as Fabric>::Memory;
 
-    fn me(&self) -> Peer {
-        self.0.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.0.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.0.placement()
-    }
+    weft_core::delegate_fabric!(self => self.0);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         self.0.post(peer, work)

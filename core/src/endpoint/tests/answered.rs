@@ -4,7 +4,7 @@ use std::boxed::Box;
 use std::vec::Vec;
 
 use super::*;
-use crate::fabric::{FenceError, Layout, Op, Placement, Posted, Work};
+use crate::fabric::{Failure, FenceError, Op, Posted, Work};
 
 /// Answers atomics at once, and writes if it is set to; refuses the first `refusals` writes, and
 /// the first `fence_refusals` fences.
@@ -12,6 +12,8 @@ struct Prompt<'net> {
     inner: Loopback<'net, 2, WORDS>,
     answers_writes: bool,
     refusals: u32,
+    /// What it carries out and answers with a failure.
+    fails: fn(&Op<'_>) -> bool,
     fence_refusals: u32,
     fences: u32,
 }
@@ -19,17 +21,7 @@ struct Prompt<'net> {
 impl<'net> Fabric for Prompt<'net> {
     type Memory = <Loopback<'net, 2, WORDS> as Fabric>::Memory;
 
-    fn me(&self) -> Peer {
-        self.inner.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.inner.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.inner.placement()
-    }
+    crate::delegate_fabric!(self => self.inner);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         self.inner.post(peer, work)
@@ -47,7 +39,8 @@ impl<'net> Fabric for Prompt<'net> {
         }
         let mut done = [Completion::NONE];
         assert_eq!(self.inner.poll(NOW, &mut done), 1, "work ends when it is posted");
-        Ok(Posted::Ended(done[0].outcome))
+        let has_failed = (self.fails)(&work.op);
+        Ok(Posted::Ended(if has_failed { Err(Failure::DeadlinePassed) } else { done[0].outcome }))
     }
 
     fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
@@ -80,7 +73,8 @@ fn writer(
 ) -> (Box<Member<'_>>, TestEndpoint<'_>) {
     let inner = net.endpoint(A, FIRST);
     let mut b = endpoint(net, B, FIRST);
-    let prompt = Prompt { inner, answers_writes, refusals, fence_refusals: 0, fences: 0 };
+    let fails = |_: &Op<'_>| false;
+    let prompt = Prompt { inner, answers_writes, refusals, fails, fence_refusals: 0, fences: 0 };
     let mut a: Box<Member<'_>> = Box::new(Endpoint::new(prompt, &plan(), FIRST));
     a.admit(B, FIRST).unwrap();
     b.admit(A, FIRST).unwrap();
@@ -100,6 +94,26 @@ fn a_put_that_ends_when_it_is_flushed_needs_no_poll() {
     assert_eq!(a.counters().put, 1);
     a.put(B, 0, b"two").unwrap();
     assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
+}
+
+/// What was written may be there, what was not written is not; both stay staged.
+#[test]
+fn a_work_that_is_answered_with_a_failure_leaves_in_doubt_what_it_may_have_put() {
+    for unknown in [2, 0] {
+        let net = net();
+        let (mut a, _b) = writer(&net, true, 0);
+        a.fabric().fails = match unknown {
+            0 => |op| matches!(op, Op::FetchAdd { .. }),
+            _ => |op| matches!(op, Op::Write { .. }),
+        };
+        a.stage(B, 0, b"one").unwrap();
+        a.stage(B, 0, b"two").unwrap();
+        a.flush(B).unwrap();
+        let lost = Event::Lost { peer: B, unknown, failure: Failure::DeadlinePassed };
+        assert_eq!(a.poll_event(), Some(lost));
+        assert_eq!(a.outbox(B).unwrap().staged(), 2);
+        assert_eq!(a.flush(B), Err(PutError::Post(PostError::Gone)), "not before it is readmitted");
+    }
 }
 
 #[test]

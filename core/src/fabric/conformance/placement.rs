@@ -41,17 +41,33 @@ impl Turn {
     /// Polls for the work under way, or posts the next one; whether one has ended.
     fn take<F: Fabric>(&mut self, fabric: &mut F, peer: Peer, now: Instant, op: Op<'_>) -> bool {
         if self.is_open {
-            let mut done = [Completion::NONE; BATCH];
-            let found = fabric.poll(now, &mut done);
-            let ended = done[..found].iter().find(|it| it.id == WorkId(self.number.into()));
-            self.has_failed |= ended.is_some_and(|it| it.outcome.is_err());
-            self.is_open = ended.is_none();
-            return ended.is_some();
+            return self.poll(fabric, now);
         }
         let (id, flags) = (WorkId(self.number.into()), CompletionFlags::empty());
         self.is_open = fabric.post(peer, Work { id, op, flags }).is_ok();
         self.has_failed |= !self.is_open;
         false
+    }
+
+    fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) -> bool {
+        let mut done = [Completion::NONE; BATCH];
+        let found = fabric.poll(now, &mut done);
+        let ended = done[..found].iter().find(|it| it.id == WorkId(self.number.into()));
+        self.has_failed |= ended.is_some_and(|it| it.outcome.is_err());
+        self.is_open = ended.is_none();
+        ended.is_some()
+    }
+
+    /// The last work of `A` ends, and none has failed.
+    #[track_caller]
+    fn end<H: Harness>(&mut self, trial: &mut Trial<'_, H>) {
+        for _ in 0..if self.is_open { POLLS_MAX } else { 0 } {
+            let now = trial.harness().now();
+            if self.poll(trial.at(A), now) {
+                break;
+            }
+        }
+        trial.same("an open work, or one that failed", self.is_open || self.has_failed, false);
     }
 }
 
@@ -87,18 +103,7 @@ pub fn f14_a_write_appears_by_words_and_its_last_one_last<H: Harness>(harness: &
             }
         };
         trial.harness().observe((A, B), TURNS, &mut write, look);
-        for _ in 0..POLLS_MAX {
-            if !turn.is_open {
-                break;
-            }
-            let now = trial.harness().now();
-            turn.take(trial.at(A), B, now, Op::Write { to: at(OPEN, OFFSET), bytes: &[] });
-        }
-        trial.same(
-            "whether a write is open or has failed",
-            (turn.is_open, turn.has_failed),
-            (false, false),
-        );
+        turn.end(&mut trial);
         trial.same("whether several writes were seen", turn.number > 2 && news > 0, true);
         trial.same("words that appeared in parts", torn, 0);
         trial.same("words that appeared behind the last one of their write", late, 0);
@@ -126,18 +131,7 @@ pub fn f14_a_read_takes_a_word_whole<H: Harness>(harness: &mut H) {
         fabric.memory().store(READ_ONLY, OFFSET, word(stored));
     };
     trial.harness().observe((A, B), TURNS, &mut look, store);
-    for _ in 0..POLLS_MAX {
-        if !turn.is_open {
-            break;
-        }
-        let now = trial.harness().now();
-        turn.take(trial.at(A), B, now, read);
-    }
-    trial.same(
-        "whether a read is open or has failed",
-        (turn.is_open, turn.has_failed),
-        (false, false),
-    );
+    turn.end(&mut trial);
     trial.same("whether several words were read", turn.number > 1, true);
     trial.same("words that were read in parts", torn, 0);
     trial.end();

@@ -1,8 +1,6 @@
 //! A fabric whose fences fail before they succeed.
 
-use weft_core::fabric::{
-    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
-};
+use weft_core::fabric::{Completion, Fabric, FenceError, PostError, Posted, Work};
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Instant;
 
@@ -36,17 +34,7 @@ impl Reluctant {
 impl Fabric for Reluctant {
     type Memory = SimMemory;
 
-    fn me(&self) -> Peer {
-        self.inner.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.inner.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.inner.placement()
-    }
+    weft_core::delegate_fabric!(self => self.inner);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         self.inner.post(peer, work)

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use weft_core::fabric::{Completion, Fabric, FenceError, Layout, Placement, PostError, Work};
+use weft_core::fabric::{Completion, Fabric, FenceError, Layout, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_driver::{Device, DeviceChoice, EndError, RemoteEnd, VerbsFabric};
@@ -95,17 +95,7 @@ impl VerbsPort {
 impl Fabric for VerbsPort {
     type Memory = OwnMemory;
 
-    fn me(&self) -> Peer {
-        self.fabric.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.fabric.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.fabric.placement()
-    }
+    weft_core::delegate_fabric!(self => self.fabric);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         if self.unheard.contains(peer) {

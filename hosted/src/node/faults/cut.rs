@@ -4,9 +4,7 @@
 //! it. Cut at one end, a pair is partitioned one way; cut at both ends, both ways. What a peer
 //! beyond the cut posts still arrives: memory cannot refuse one-sided work by itself, fencing can.
 
-use weft_core::fabric::{
-    Completion, Fabric, FenceError, Layout, Placement, PostError, Posted, Work,
-};
+use weft_core::fabric::{Completion, Fabric, FenceError, PostError, Posted, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
@@ -38,17 +36,7 @@ impl<F> CutFabric<F> {
 impl<F: Fabric> Fabric for CutFabric<F> {
     type Memory = F::Memory;
 
-    fn me(&self) -> Peer {
-        self.whole.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.whole.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.whole.placement()
-    }
+    weft_core::delegate_fabric!(self => self.whole);
 
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
@@ -99,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_posted_beyond_the_cut_goes_nowhere() {
-        let mut layout = Layout::new(3);
+        let mut layout = weft_core::fabric::Layout::new(3);
         let peers = PeerSet::first(3);
         layout.add(RegionSpec { len: 8, access: Access::REMOTE_WRITE, peers }).unwrap();
         let net = Net::<3, 64>::new(layout);

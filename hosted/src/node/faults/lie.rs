@@ -10,9 +10,7 @@
 //! (`weft inject equivocate`); no type of a node contains it. Everything except the writes of that
 //! one slot to the misled peers goes through unaltered.
 
-use weft_core::fabric::{
-    At, Completion, Fabric, FenceError, Layout, Memory, Op, Placement, PostError, Work,
-};
+use weft_core::fabric::{At, Completion, Fabric, FenceError, Memory, Op, PostError, Work};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 use weft_core::wire::broadcast::{HEADER_LEN, Header, seal};
@@ -67,17 +65,7 @@ impl<'a, F: Fabric, S: Fn(&mut [u8])> Lying<'a, F, S> {
 impl<F: Fabric, S: Fn(&mut [u8])> Fabric for Lying<'_, F, S> {
     type Memory = F::Memory;
 
-    fn me(&self) -> Peer {
-        self.honest.me()
-    }
-
-    fn layout(&self) -> &Layout {
-        self.honest.layout()
-    }
-
-    fn placement(&self) -> Placement {
-        self.honest.placement()
-    }
+    weft_core::delegate_fabric!(self => self.honest);
 
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
         let Work { id, op, flags } = work;
