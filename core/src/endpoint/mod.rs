@@ -463,8 +463,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         }
     }
 
-    /// Makes all progress that is possible now; returns how many completions were handled and how
-    /// many flushes ended while they were posted. Never waits.
+    /// Makes all progress that is possible now; returns how many completions were handled, and one
+    /// more if flushes ended while they were posted. Never waits.
     ///
     /// # Panics
     /// When [`Self::poll_event`] was not drained since the last poll: a bug of the caller.
@@ -493,7 +493,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         if self.wheel.advance(now, WHEEL_BUDGET).is_ok() {
             while self.wheel.poll_expired().is_some() {}
         }
-        count + self.ended.count() as usize
+        count + usize::from(!self.ended.is_empty())
     }
 
     /// The next event, oldest first; those of flushes that ended while they were posted come last.

@@ -96,17 +96,18 @@ const fn whole_words(offset: u32, len: usize) -> Option<usize> {
 }
 
 impl<M: WordMemory> Memory for M {
-    #[inline]
+    // The words at each place: a call costs as much as the access.
+    #[inline(always)]
     fn load(&self, region: Region, offset: u32) -> u64 {
         self.words(region).load(offset as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn load_end<const WORDS: usize>(&self, region: Region, offset: u32) -> [u64; WORDS] {
         self.words(region).load_end(offset as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&self, region: Region, offset: u32, value: u64) {
         self.words(region).store(offset as usize, value);
     }
@@ -206,14 +207,14 @@ impl<'a> Words<'a> {
     /// # Panics
     /// When there is no such word.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn word(self, offset: usize) -> &'a AtomicU64 {
         assert!(offset.is_multiple_of(8), "word at byte {offset}");
         &self.0[offset / 8]
     }
 
     /// Loads the word at byte `offset`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn load(self, offset: usize) -> u64 {
         let value = self.word(offset).load(Ordering::Relaxed);
@@ -225,7 +226,7 @@ impl<'a> Words<'a> {
     ///
     /// # Panics
     /// When the range leaves the run, or `offset` is no multiple of 8.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn load_end<const WORDS: usize>(self, offset: usize) -> [u64; WORDS] {
         assert!(offset.is_multiple_of(8), "words at byte {offset}");
@@ -239,7 +240,7 @@ impl<'a> Words<'a> {
     }
 
     /// Stores the word at byte `offset`.
-    #[inline]
+    #[inline(always)]
     pub fn store(self, offset: usize, value: u64) {
         let planted = RELAXED_STORE.is_planted();
         // SYNC: words-publish. Who loads this finds what was copied in before.
@@ -248,7 +249,7 @@ impl<'a> Words<'a> {
     }
 
     /// Adds to the word at byte `offset`, and returns what it was.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn fetch_add(self, offset: usize, add: u64) -> u64 {
         let planted = RELAXED_FETCH_ADD.is_planted();
@@ -339,6 +340,7 @@ impl<'a> Words<'a> {
         acquire();
     }
 
+    #[inline(never)]
     fn copy_out_unaligned(self, offset: usize, into: &mut [u8]) {
         let mut at = offset;
         let mut rest = into;
@@ -363,21 +365,19 @@ impl<'a> Words<'a> {
         if !offset.is_multiple_of(8) || !bytes.len().is_multiple_of(8) {
             return self.copy_in_unaligned(offset, bytes);
         }
-        let target = &self.0[offset / 8..(offset + bytes.len()) / 8];
-        let (Some((end, rest)), Some((last, words))) =
-            (target.split_last(), bytes.as_chunks::<8>().0.split_last())
-        else {
-            return;
-        };
+        let words = bytes.as_chunks::<8>().0;
+        let target = &self.0[offset / 8..][..words.len()];
+        let Some(last) = words.len().checked_sub(1) else { return };
         // Backwards: a reader of a broadcast looks at the head first, and so seldom copies one that
         // is still arriving. Nothing relies on it (F-3).
-        for (word, chunk) in rest.iter().zip(words).rev() {
-            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        for index in (0..last).rev() {
+            target[index].store(u64::from_le_bytes(words[index]), Ordering::Relaxed);
         }
         release_end();
-        end.store(u64::from_le_bytes(*last), Ordering::Relaxed);
+        target[last].store(u64::from_le_bytes(words[last]), Ordering::Relaxed);
     }
 
+    #[inline(never)]
     fn copy_in_unaligned(self, offset: usize, bytes: &[u8]) {
         let mut at = offset;
         let mut rest = bytes;

@@ -35,6 +35,8 @@ pub struct Config {
     message_len: u16,
     stall_after: Duration,
     always_checksum: bool,
+    /// Computed once: each message needs it.
+    stride: u32,
 }
 
 /// Why a configuration is refused.
@@ -100,11 +102,12 @@ impl Config {
         if message_len == 0 || message_len > MESSAGE_LEN_MAX {
             return Err(ConfigError::MessageLen(message_len));
         }
-        let config = Self { peers, slots, message_len, stall_after, always_checksum: false };
-        if (config.stride() as u64) * (slots as u64) * 2 > u32::MAX as u64 {
+        let used = TRAILER_LEN as u32 + message_len as u32;
+        let stride = if used <= 32 { 32 } else { used.next_multiple_of(64) };
+        if (stride as u64) * (slots as u64) * 2 > u32::MAX as u64 {
             return Err(ConfigError::TooLarge);
         }
-        Ok(config)
+        Ok(Self { peers, slots, message_len, stall_after, always_checksum: false, stride })
     }
 
     /// The same with checksums over every fabric. Without this, a fabric that places whole words
@@ -150,8 +153,7 @@ impl Config {
     /// Bytes from one slot to the next. Small slots share a cache line evenly, others begin one.
     #[must_use]
     pub const fn stride(&self) -> u32 {
-        let used = TRAILER_LEN as u32 + self.message_len as u32;
-        if used <= 32 { 32 } else { used.next_multiple_of(64) }
+        self.stride
     }
 
     /// How many messages one write can carry.
@@ -196,7 +198,7 @@ impl Regions {
     }
 
     /// The slot that `stamp` uses.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn slot(self, config: &Config, stamp: Stamp) -> Slot {
         let index = (stamp.epoch & 1) * config.slots + stamp.ticket;
         let stride = config.stride();

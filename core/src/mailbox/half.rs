@@ -160,6 +160,18 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.owed - self.done
     }
 
+    /// Whether a ticket of `epoch` was given out that is neither taken nor done.
+    #[inline]
+    pub(super) const fn has_undelivered(&self, epoch: u32) -> bool {
+        self.epoch == epoch && self.next < self.owed
+    }
+
+    /// Whether this owner began the epoch and skipped no ticket of it.
+    #[inline]
+    pub(super) const fn is_undisturbed(&self) -> bool {
+        self.is_own && self.skipped == 0
+    }
+
     pub(super) fn is_open(&self, ticket: u32) -> bool {
         matches!(self.tickets[ticket as usize], Ticket::Open | Ticket::Returned)
     }
@@ -180,13 +192,15 @@ impl<const SLOTS: usize> Half<SLOTS> {
         place.record(fabric, self.epoch, self.owed);
     }
 
-    #[inline]
-    pub(super) fn take(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
-        self.tickets[ticket as usize] = Ticket::Taken;
+    /// `ticket` is taken; whether it was before, and was restored.
+    #[inline(always)]
+    pub(super) fn take(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) -> bool {
+        let before = core::mem::replace(&mut self.tickets[ticket as usize], Ticket::Taken);
         self.advance_over(ticket);
         if TAKE_JOURNALLED.is_planted() {
             self.journal(fabric, place, ticket);
         }
+        before == Ticket::Returned
     }
 
     /// The taken `ticket` is open again.
@@ -241,6 +255,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     fn advance_over(&mut self, ticket: u32) {
         // One that was taken earlier is behind already.
         if ticket == self.next {
+            self.next += 1;
             self.advance();
         }
     }

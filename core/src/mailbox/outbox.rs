@@ -223,17 +223,21 @@ impl Outbox {
                 return Err(StageError::TooLong { limit: self.config.message_len() });
             }
         };
-        if self.staged == self.config.batch() {
-            return Err(StageError::BatchFull { limit: self.config.batch() });
-        }
         let end = ((self.staged + 1) * self.config.stride()) as usize;
-        let slot = &mut self.stage[end - used(payload.len())..end];
-        // The padding, before the payload covers the rest of its word.
-        let padded = slot.len() - TRAILER_LEN;
-        if let Some(last) = slot[..padded].last_chunk_mut::<8>() {
-            *last = [0; 8];
+        let Some(slot) = self.stage.get_mut(end - used(payload.len())..end) else {
+            return Err(StageError::BatchFull { limit: self.config.batch() });
+        };
+        if let (Some(first), Ok(word)) = (slot.first_chunk_mut(), <[u8; 8]>::try_from(payload)) {
+            // A call costs more than the copy of a word.
+            *first = word;
+        } else {
+            // The padding, before the payload covers the rest of its word.
+            let padded = slot.len() - TRAILER_LEN;
+            if let Some(last) = slot[..padded].last_chunk_mut::<8>() {
+                *last = [0; 8];
+            }
+            slot[..payload.len()].copy_from_slice(payload);
         }
-        slot[..payload.len()].copy_from_slice(payload);
         let (sender, incarnation) = (self.me.0, self.incarnation);
         Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
         self.staged += 1;
@@ -264,6 +268,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`PostError`] of the reservation; everything is still staged and no event will come.
+    #[inline]
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
             State::Idle if self.staged == 0 => Ok(()),
@@ -309,6 +314,7 @@ impl Outbox {
     }
 
     /// The work under way has ended.
+    #[inline(never)]
     fn handle_end(
         &mut self,
         fabric: &mut impl Fabric,
@@ -359,7 +365,7 @@ impl Outbox {
         PutEvent::Lost { unknown: self.unknown, failure }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         if !CLAIM_AFTER_FETCH_ADD.is_planted() {
@@ -380,6 +386,7 @@ impl Outbox {
         }
     }
 
+    #[inline(never)]
     fn probe(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         match self.add(fabric, 0)? {
@@ -392,7 +399,7 @@ impl Outbox {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self, fabric: &mut impl Fabric, add: u64) -> Result<Posted, PostError> {
         let op = Op::FetchAdd { at: self.regions.word(), add };
         let flags = CompletionFlags::empty();
@@ -412,7 +419,7 @@ impl Outbox {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<PutEvent> {
         if first.ticket >= COUNT_LIMIT {
             debug!("implausible ticket {} from peer {}", first.ticket, self.owner.0);
@@ -434,9 +441,10 @@ impl Outbox {
         self.claim(fabric, Claim::Holding { first, count });
         let sealing = self.config.sealing(fabric);
         let stride = self.config.stride() as usize;
-        // Not chunks_exact, which divides by the stride.
-        let slots = self.stage[..count as usize * stride].chunks_mut(stride);
-        for (index, slot) in (0u32..).zip(slots) {
+        let mut end = 0;
+        for index in 0..count {
+            end += stride;
+            let slot = &mut self.stage[end - stride..end];
             let stamp = Stamp { ticket: first.ticket + index, ..first };
             #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
             let run = (count - index) as u16;
@@ -449,7 +457,7 @@ impl Outbox {
         self.write(fabric, first, count)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, fabric: &mut impl Fabric, first: Stamp, count: u32) -> Option<PutEvent> {
         let stride = self.config.stride() as usize;
         // What the first slot does not use stays. The last word is the stamp of the last slot.
@@ -484,7 +492,7 @@ impl Outbox {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_written(&mut self, fabric: &mut impl Fabric, count: u32) -> PutEvent {
         self.claim(fabric, Claim::Idle);
         self.state = State::Idle;
@@ -500,12 +508,23 @@ impl Outbox {
     }
 
     /// Sets the claim; it is visible before anything that is posted afterwards.
-    #[inline]
+    // At each place, where the claim is known.
+    #[inline(always)]
     fn claim(&self, fabric: &impl Fabric, claim: Claim) {
-        let at = self.regions.claim(self.owner);
-        if self.config.sealing(fabric) == Sealing::Stamp {
-            return fabric.memory().store(at.region, at.offset, claim.to_word());
+        let word = claim.to_word();
+        if self.config.sealing(fabric) == Sealing::Checksum {
+            return self.claim_checked(fabric, word);
         }
+        let at = self.regions.claim(self.owner);
+        fabric.memory().store(at.region, at.offset, word);
+    }
+
+    /// As [`Self::claim`], in a cell with a checksum; of the claim as a word, which a register
+    /// holds.
+    #[inline(never)]
+    fn claim_checked(&self, fabric: &impl Fabric, word: u64) {
+        let claim = Claim::from_word(word).unwrap_or_default();
+        let at = self.regions.claim(self.owner);
         let cell = claim.encode(|bytes| fabric.crc32c(bytes));
         for (offset, word) in (at.offset..).step_by(8).zip(cell.as_chunks::<8>().0) {
             fabric.memory().store(at.region, offset, u64::from_le_bytes(*word));

@@ -70,9 +70,9 @@ pub struct Sizes {
     pub retry: Retry,
 }
 
-/// Checked [`Sizes`].
+/// Checked [`Sizes`], and the bytes from one slot to the next: each poll needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Config(Sizes);
+pub struct Config(Sizes, u32);
 
 /// Why a configuration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Config {
         if matches!(sizes.form, Form::Signed) && !cfg!(feature = "signed") {
             return Err(ConfigError::Form);
         }
-        let config = Self(sizes);
+        let config = Self(sizes, slot_len(sizes.message_len, sizes.form) as u32);
         let largest = if config.replay_len() > config.landing_len() {
             config.replay_len()
         } else {
@@ -190,7 +190,7 @@ impl Config {
     /// Bytes from one slot to the next: whole cache lines.
     #[must_use]
     pub const fn stride(&self) -> u32 {
-        slot_len(self.0.message_len, self.0.form) as u32
+        self.1
     }
 
     /// Bytes of one member's registered memory.

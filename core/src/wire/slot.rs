@@ -23,6 +23,9 @@ use crate::fabric::{At, Memory};
 /// Length of the trailer in bytes.
 pub const TRAILER_LEN: usize = 24;
 
+/// The trailer and the word before it; each slot has so much.
+const END_LEN: u32 = TRAILER_LEN as u32 + 8;
+
 /// Where the fields lie in the trailer that are written when a slot is sealed.
 mod field {
     pub(super) const SEQUENCE: usize = 4;
@@ -31,11 +34,17 @@ mod field {
     pub(super) const STAMP: usize = 16;
 }
 
+/// A length rounded up to words.
+#[inline]
+const fn padded(len: usize) -> usize {
+    (len + 7) & !7
+}
+
 /// The bytes at the end of a slot that a message of `len` bytes takes.
 #[inline]
 #[must_use]
 pub const fn used(len: usize) -> usize {
-    len.next_multiple_of(8) + TRAILER_LEN
+    padded(len) + TRAILER_LEN
 }
 
 /// How a reader knows that all of a slot has arrived.
@@ -113,6 +122,8 @@ pub struct Trailer {
     pub kind: u16,
     /// The low 16 bits of the sender's incarnation: each counts its messages from 0.
     pub incarnation: u16,
+    /// The slots of the same write from this one on; 0 before it is sealed.
+    pub run: u16,
 }
 
 /// Why a copy of a slot holds no message. Nothing was read past `len`.
@@ -176,6 +187,17 @@ fn trailer_of(slot: &mut [u8]) -> &mut [u8; TRAILER_LEN] {
     slot.last_chunk_mut().expect("a slot holds a trailer")
 }
 
+/// What a glance at a slot shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// It carries the stamp of another use, or none yet.
+    Absent,
+    /// A message, which has been copied.
+    Whole(Trailer),
+    /// [`Slot::copy_out`] says more.
+    Unclear,
+}
+
 /// A slot that a reader looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
@@ -200,6 +222,71 @@ impl Slot {
         At { offset: self.end.offset - used(len) as u32, ..self.end }
     }
 
+    /// [`Self::copy_out`], as far as the end of the slot decides it by itself: by far the most
+    /// frequent outcomes, for a fraction of the work. `is_end_seen`: whether the last slot of the
+    /// write that ends before a ticket was seen.
+    #[inline(always)]
+    pub fn glance(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        sealing: Sealing,
+        is_end_seen: impl FnOnce(u32) -> bool,
+        scratch: &mut [u8],
+    ) -> Glance {
+        let is_planted = STAMP_IGNORED.is_planted() || CHECK_BEFORE_COPY.is_planted();
+        if sealing == Sealing::Checksum || is_planted {
+            return Glance::Unclear;
+        }
+        let At { region, offset: end } = self.end;
+        let [only, words @ ..]: [u64; 4] = memory.load_end(region, end - END_LEN);
+        let Some(run) = self.stamp.run_in(words[2]) else { return Glance::Absent };
+        let trailer = Trailer::from_words(words, self.stamp);
+        let is_whole = run == 1 || is_end_seen(self.stamp.ticket + u32::from(run));
+        if !is_whole || trailer.len > self.capacity {
+            return Glance::Unclear;
+        }
+        self.copy_payload(memory, only, trailer.len, scratch);
+        Glance::Whole(trailer)
+    }
+
+    /// Copies a payload of `len` bytes; `last` is the last word of it.
+    #[inline(always)]
+    fn copy_payload(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        last: u64,
+        len: u16,
+        scratch: &mut [u8],
+    ) {
+        let padded = padded(len.into());
+        match scratch.first_chunk_mut::<8>() {
+            Some(only) if padded == 8 => *only = last.to_le_bytes(),
+            _ => {
+                memory.copy_out(self.end.region, self.start(padded).offset, &mut scratch[..padded])
+            }
+        }
+    }
+
+    /// The end of the slot, if the last one of its write has arrived, the end of the write.
+    fn load_behind_end(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        run: u16,
+    ) -> Result<[u64; 4], SlotError> {
+        let At { region, offset: end } = self.end;
+        let behind = u32::from(run) - 1;
+        let last = Stamp { ticket: self.stamp.ticket + behind, ..self.stamp };
+        if last.ticket >= self.slots {
+            return Err(SlotError::Length);
+        }
+        // It ends the write: of a longer run, it would be of another.
+        if last.run_in(memory.load(region, end - 8 + behind * self.stride)) != Some(1) {
+            return Err(SlotError::Stamp);
+        }
+        // What was loaded before is as old as the stamp of this slot, not as the end of the write.
+        Ok(memory.load_end(region, end - END_LEN))
+    }
+
     /// Copies the payload from own `memory` to the beginning of `scratch`, each word once, and
     /// checks the copy.
     ///
@@ -209,8 +296,6 @@ impl Slot {
     /// # Panics
     /// When `scratch` has no room for a trailer behind `capacity` bytes, rounded up to words: a bug
     /// of the caller.
-    // At each place: a call would pass what the caller knows already.
-    #[inline(always)]
     pub fn copy_out(
         &self,
         memory: &(impl Memory + ?Sized),
@@ -219,39 +304,26 @@ impl Slot {
         checksum: impl Fn(&[u8]) -> u32,
     ) -> Result<Trailer, SlotError> {
         let At { region, offset: end } = self.end;
-        // The stamp first: what is loaded behind it is at least as new.
-        let mut words: [u64; 3] = memory.load_end(region, end - TRAILER_LEN as u32);
-        let run = self.stamp.run_in(words[2]);
+        // The stamp first: what is loaded behind it is at least as new. The trailer, and the word
+        // before it, which is all of a short payload.
+        let mut words: [u64; 4] = memory.load_end(region, end - END_LEN);
+        let run = self.stamp.run_in(words[3]);
         let run = if STAMP_IGNORED.is_planted() { run.or(Some(1)) } else { run };
-        let run = u32::from(run.ok_or(SlotError::Stamp)?);
+        let run = run.ok_or(SlotError::Stamp)?;
         if sealing == Sealing::Stamp && run > 1 && !RUN_IGNORED.is_planted() {
-            let last = Stamp { ticket: self.stamp.ticket + run - 1, ..self.stamp };
-            if last.ticket >= self.slots {
-                return Err(SlotError::Length);
-            }
-            let word = memory.load(region, end - 8 + (run - 1) * self.stride);
-            // It ends the write: of a longer run, it would be of another.
-            if last.run_in(word) != Some(1) {
-                return Err(SlotError::Stamp);
-            }
-            // Those of before are as old as the stamp of this slot, not as the end of the write.
-            words = memory.load_end(region, end - TRAILER_LEN as u32);
+            words = self.load_behind_end(memory, run)?;
         }
-        let trailer = Trailer::from_words(words, self.stamp);
+        let [only, trailer_words @ ..] = words;
+        let trailer = Trailer::from_words(trailer_words, self.stamp);
         if trailer.len > self.capacity {
             return Err(SlotError::Length);
         }
-        let padded = usize::from(trailer.len).next_multiple_of(8);
-        let start = self.start(padded).offset;
-        match scratch.first_chunk_mut::<8>() {
-            // A call costs more than the copy of a word.
-            Some(only) if padded == 8 => *only = memory.load(region, start).to_le_bytes(),
-            _ => memory.copy_out(region, start, &mut scratch[..padded]),
-        }
+        self.copy_payload(memory, only, trailer.len, scratch);
         if sealing == Sealing::Checksum {
-            let copy = &mut scratch[..padded + TRAILER_LEN];
-            let (_, trailer) = copy.split_at_mut(padded);
-            for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            let copy = &mut scratch[..used(trailer.len.into())];
+            for (bytes, word) in
+                trailer_of(copy).as_chunks_mut::<8>().0.iter_mut().zip(trailer_words)
+            {
                 *bytes = word.to_le_bytes();
             }
             check(copy, checksum)?;
@@ -283,10 +355,10 @@ impl Trailer {
     #[inline]
     pub fn write(&self, slot: &mut [u8]) {
         let trailer = trailer_of(slot);
-        let Self { len, sender, sequence, stamp, kind, incarnation } = *self;
+        let Self { len, sender, sequence, stamp, kind, incarnation, run } = *self;
         let head = u64::from(len) | u64::from(sender) << 16 | u64::from(sequence) << 32;
         let middle = u64::from(kind) << 32 | u64::from(incarnation) << 48;
-        let words = [head, middle, stamp.sealed(0)];
+        let words = [head, middle, stamp.sealed(run)];
         for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
         }
@@ -294,7 +366,7 @@ impl Trailer {
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the parts of the words")]
-    const fn from_words([head, middle, _]: [u64; 3], stamp: Stamp) -> Self {
+    const fn from_words([head, middle, last]: [u64; 3], stamp: Stamp) -> Self {
         Self {
             len: head as u16,
             sender: (head >> 16) as u16,
@@ -302,6 +374,7 @@ impl Trailer {
             stamp,
             kind: (middle >> 32) as u16,
             incarnation: (middle >> 48) as u16,
+            run: (last >> RUN_SHIFT) as u16,
         }
     }
 
@@ -348,6 +421,7 @@ mod tests {
             stamp: Stamp { epoch: long[1], ticket: short[3].into() },
             kind: short[1],
             incarnation: short[2],
+            run: 1,
         })
     }
 

@@ -192,7 +192,7 @@ pub(super) fn take_seat(
     let waiter = Waiter::new(wait, Bell::open(grant.bell())?);
     let fabric = ShmFabric::new(me, INCARNATION, plan.layout().clone(), own, wait);
     let endpoint = Box::new(PlainEndpoint::new(fabric, plan, INCARNATION));
-    Ok(BenchSeat { endpoint, vigil: Vigil::new(waiter, guarded) })
+    Ok(BenchSeat::new(endpoint, Vigil::new(waiter, guarded)))
 }
 
 /// Connects the endpoint of `seat` with `peer` and lets it in.

@@ -100,7 +100,6 @@ impl MailboxWriter {
                 payload.copy_from_slice(message.payload);
                 Ok(message.kind)
             })?;
-            self.seat.vigil.tick();
             self.seat.put(OWNER, kind, &self.payload)?;
             match kind {
                 PING => {}

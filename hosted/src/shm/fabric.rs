@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weft_core::fabric::{
-    At, Completion, CompletionFlags, Fabric, Failure, FenceError, Layout, Op, Placement, PostError,
-    Posted, WordMemory, Words, Work, WorkId,
+    Access, At, Completion, CompletionFlags, Fabric, Failure, FenceError, INLINE_LEN, Layout, Op,
+    Placement, PostError, Posted, WordMemory, Words, Work, WorkId,
 };
 use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::{self, Instant};
@@ -35,6 +35,9 @@ const DEPTH: usize = 64;
 const WATCH_EVERY: time::Duration = time::Duration::from_millis(1);
 /// How long a killed process may take to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The outcome of accepted work, or why it was not accepted.
+type Attempt = Result<Result<u64, Failure>, PostError>;
 
 /// A peer as this endpoint reaches it.
 #[derive(Debug)]
@@ -155,24 +158,22 @@ impl ShmFabric {
         &self.own
     }
 
-    /// Whether the rights allow `work` for `peer`, if it can be attempted at all.
+    /// Carries `work` out, and wakes `peer` if the work says so.
+    // Machines name the operation where they post it, so each call folds to one arm of it.
     #[inline(always)]
-    fn accept(&self, peer: Peer, work: &Work<'_>) -> Result<bool, PostError> {
-        let target = work.op.check(&self.layout, peer).map_err(PostError::Rejected)?;
-        if !self.is_open(peer) {
-            return Err(PostError::Gone);
-        }
-        Ok(target.allows(self.me, work.op.needs()))
-    }
-
-    /// Carries `work` out if the rights allow it, and wakes `peer` if the work says so.
-    #[inline(always)]
-    fn attempt(&self, peer: Peer, work: &Work<'_>, is_allowed: bool) -> Result<u64, Failure> {
-        #[cfg(test)]
-        (self.stall.0)(&work.op);
-        let outcome = match is_allowed {
-            true => self.carry_out(peer, &work.op),
-            false => Err(Failure::AccessDenied),
+    fn attempt(&self, peer: Peer, work: &Work<'_>) -> Attempt {
+        let outcome = match work.op {
+            Op::Write { to, bytes } => match self.write_at_once(peer, to, bytes) {
+                Some(()) => Ok(0),
+                None => self.write_checked(peer, to, bytes)?,
+            },
+            Op::FetchAdd { at, add } => match self.add_at_once(peer, at, add) {
+                Some(old) => Ok(old),
+                None => self.add_checked(peer, at, add)?,
+            },
+            Op::WriteFrom { .. } | Op::Read { .. } | Op::CompareSwap { .. } => {
+                self.check_and_carry_out(peer, &work.op)?
+            }
         };
         if self.peers_sleep
             && work.flags.contains(CompletionFlags::WAKE)
@@ -181,7 +182,70 @@ impl ShmFabric {
             // A bell that cannot be rung is a peer that wakes by its own timeout.
             let _ = link.memory.bell().ring_if_armed();
         }
-        outcome
+        Ok(outcome)
+    }
+
+    /// Writes `bytes` to `to`, if nothing speaks against it; what does says [`Self::accept`].
+    #[inline(always)]
+    fn write_at_once(&self, peer: Peer, to: At, bytes: &[u8]) -> Option<()> {
+        let link = self.open_link(peer)?;
+        let words = link.memory.granted(to.region, Access::REMOTE_WRITE)?;
+        let (first, count) = (to.offset as usize / 8, bytes.len() / 8);
+        let is_whole = to.offset.is_multiple_of(8) && bytes.len().is_multiple_of(8);
+        if !is_whole || bytes.len() > INLINE_LEN {
+            return None;
+        }
+        let target = words.0.get(first..first + count)?;
+        #[cfg(test)]
+        (self.stall.0)(&Op::Write { to, bytes });
+        Words(target).copy_in(0, bytes);
+        Some(())
+    }
+
+    /// Adds to the word at `at`, if nothing speaks against it; what does says [`Self::accept`].
+    #[inline(always)]
+    fn add_at_once(&self, peer: Peer, at: At, add: u64) -> Option<u64> {
+        let link = self.open_link(peer)?;
+        let words = link.memory.granted(at.region, Access::REMOTE_ATOMIC)?;
+        let is_there = at.offset.is_multiple_of(8) && (at.offset as usize / 8) < words.0.len();
+        if !is_there {
+            return None;
+        }
+        #[cfg(test)]
+        (self.stall.0)(&Op::FetchAdd { at, add });
+        Some(words.fetch_add(at.offset as usize, add))
+    }
+
+    #[cold]
+    fn write_checked(&self, peer: Peer, to: At, bytes: &[u8]) -> Attempt {
+        self.check_and_carry_out(peer, &Op::Write { to, bytes })
+    }
+
+    #[cold]
+    fn add_checked(&self, peer: Peer, at: At, add: u64) -> Attempt {
+        self.check_and_carry_out(peer, &Op::FetchAdd { at, add })
+    }
+
+    /// Carries `op` out if the rights allow it.
+    #[inline(always)]
+    fn check_and_carry_out(&self, peer: Peer, op: &Op<'_>) -> Attempt {
+        let is_allowed = self.accept(peer, op)?;
+        #[cfg(test)]
+        (self.stall.0)(op);
+        Ok(match is_allowed {
+            true => self.carry_out(peer, op),
+            false => Err(Failure::AccessDenied),
+        })
+    }
+
+    /// Whether the rights allow `op` for `peer`, if it can be attempted at all.
+    #[inline(always)]
+    fn accept(&self, peer: Peer, op: &Op<'_>) -> Result<bool, PostError> {
+        let target = op.check(&self.layout, peer).map_err(PostError::Rejected)?;
+        if !self.is_open(peer) {
+            return Err(PostError::Gone);
+        }
+        Ok(target.allows(self.me, op.needs()))
     }
 
     /// Carries `op` out. The rights were checked, so a barred region cannot come up.
@@ -249,13 +313,18 @@ impl ShmFabric {
         self.links[peer.index()].as_ref()
     }
 
-    /// Whether `peer` is connected, was admitted here, and admits this incarnation there.
+    /// The link to `peer`, if it was admitted here and admits this incarnation there.
+    #[inline(always)]
+    fn open_link(&self, peer: Peer) -> Option<&PeerLink> {
+        let link = self.links.get(peer.index())?.as_ref()?;
+        let is_open = link.open && link.memory.gate(self.me) == u64::from(self.incarnation.0);
+        is_open.then_some(link)
+    }
+
+    /// Whether work for `peer` is accepted.
     #[inline]
     fn is_open(&self, peer: Peer) -> bool {
-        peer == self.me
-            || self.link(peer).is_some_and(|link| {
-                link.open && link.memory.gate(self.me) == u64::from(self.incarnation.0)
-            })
+        peer == self.me || self.open_link(peer).is_some()
     }
 }
 
@@ -296,14 +365,12 @@ impl Fabric for ShmFabric {
         Placement::WholeWords
     }
 
-    // Machines name the operation where they post it, so each call folds to one arm of it.
     #[inline(always)]
     fn post(&mut self, peer: Peer, work: Work<'_>) -> Result<(), PostError> {
-        let is_allowed = self.accept(peer, &work)?;
         if self.done.len() >= DEPTH {
-            return Err(PostError::Full);
+            return Err(self.accept(peer, &work.op).err().unwrap_or(PostError::Full));
         }
-        let outcome = self.attempt(peer, &work, is_allowed);
+        let outcome = self.attempt(peer, &work)?;
         if outcome.is_err() || !work.flags.contains(CompletionFlags::QUIET) {
             self.done.push_back(Completion { id: work.id, peer, outcome });
         }
@@ -312,8 +379,7 @@ impl Fabric for ShmFabric {
 
     #[inline(always)]
     fn post_now(&mut self, peer: Peer, work: Work<'_>) -> Result<Posted, PostError> {
-        let is_allowed = self.accept(peer, &work)?;
-        Ok(Posted::Ended(self.attempt(peer, &work, is_allowed)))
+        self.attempt(peer, &work).map(Posted::Ended)
     }
 
     #[inline]

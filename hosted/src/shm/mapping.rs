@@ -37,6 +37,7 @@ impl Mapping {
 
     /// All words of the segment.
     #[must_use]
+    #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         words_of(&self.pages)
     }
@@ -68,6 +69,7 @@ impl ReadOnlyMapping {
     /// # Panics
     /// If `word_index` is not below [`ReadOnlyMapping::word_count`].
     #[must_use]
+    #[inline]
     pub fn load(&self, word_index: usize) -> u64 {
         words_of(&self.pages)[word_index].load(Ordering::Relaxed)
     }
@@ -123,6 +125,7 @@ impl ReadOnlyMapping {
 }
 
 /// For read-only pages the words may be loaded relaxed, and nothing else.
+#[inline]
 fn words_of(pages: &Pages) -> &[AtomicU64] {
     let count = pages.len() / Segment::WORD_LEN;
     // SAFETY: the pages are mapped for `len` bytes while they are borrowed, the base is aligned

@@ -177,7 +177,7 @@ impl OwnMemory {
 }
 
 impl WordMemory for OwnMemory {
-    #[inline]
+    #[inline(always)]
     fn words(&self, region: Region) -> Words<'_> {
         Words(self.regions[usize::from(region.0)].words())
     }
@@ -204,7 +204,8 @@ impl weft_driver::HostMemory for OwnMemory {
 /// A region of a peer, mapped with the right that this endpoint has.
 #[derive(Debug)]
 pub(super) enum RemoteRegion {
-    Writable(Mapping),
+    /// With this right.
+    Writable(Mapping, Access),
     ReadOnly(ReadOnlyMapping),
     /// Not mapped: no right.
     Barred,
@@ -240,7 +241,7 @@ impl RemoteMemory {
             regions.push(match granted(&spec).then(|| fds.next()).flatten() {
                 None => RemoteRegion::Barred,
                 Some(fd) if is_written(spec.access) => {
-                    RemoteRegion::Writable(Mapping::writable(fd.as_fd(), len)?)
+                    RemoteRegion::Writable(Mapping::writable(fd.as_fd(), len)?, spec.access)
                 }
                 Some(fd) => RemoteRegion::ReadOnly(ReadOnlyMapping::new(fd.as_fd(), len)?),
             });
@@ -266,6 +267,17 @@ impl RemoteMemory {
     pub(super) fn region(&self, region: Region) -> &RemoteRegion {
         &self.regions[usize::from(region.0)]
     }
+
+    /// The words of a region that there is, if `needs` is granted there.
+    #[inline(always)]
+    pub(super) fn granted(&self, region: Region, needs: Access) -> Option<Words<'_>> {
+        match self.regions.get(usize::from(region.0))? {
+            RemoteRegion::Writable(mapping, access) if access.contains(needs) => {
+                Some(Words(mapping.words()))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl RemoteRegion {
@@ -273,7 +285,7 @@ impl RemoteRegion {
     #[inline]
     pub(super) fn words(&self) -> Option<Words<'_>> {
         match self {
-            Self::Writable(mapping) => Some(Words(mapping.words())),
+            Self::Writable(mapping, _) => Some(Words(mapping.words())),
             Self::ReadOnly(_) | Self::Barred => None,
         }
     }
@@ -281,7 +293,7 @@ impl RemoteRegion {
     /// Copies out, when it may be read.
     pub(super) fn copy_out(&self, offset: usize, into: &mut [u8]) -> bool {
         match self {
-            Self::Writable(mapping) => Words(mapping.words()).copy_out(offset, into),
+            Self::Writable(mapping, _) => Words(mapping.words()).copy_out(offset, into),
             Self::ReadOnly(mapping) => {
                 mapping.copy_out(offset, into);
                 // SYNC: words-publish. Follows relaxed loads, as in `Words::copy_out`.

@@ -56,11 +56,13 @@ impl Pages {
     }
 
     /// First byte: aligned to a page, mapped for `len` bytes as long as `self` lives.
+    #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
     /// Length in bytes, a positive multiple of a word.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }

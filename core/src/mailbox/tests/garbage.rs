@@ -28,6 +28,7 @@ fn trailer(payload: &[u8]) -> Trailer {
         stamp: FIRST_TICKET,
         kind: 7,
         incarnation: 1,
+        run: 1,
     }
 }
 
