@@ -367,7 +367,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     ///
     /// # Errors
     /// [`PutError::Stage`], [`PutError::UnknownPeer`].
-    #[inline]
+    #[inline(always)]
     pub fn stage(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), PutError> {
         self.outbox(to)?.stage(kind, payload).map_err(PutError::Stage)
     }
@@ -410,7 +410,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     }
 
     /// The next message of the own mailbox.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, now: Instant) -> Option<Message<'_>> {
         self.mailbox.take(&self.fabric, now)
     }
@@ -424,7 +424,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     ///
     /// # Errors
     /// [`UnknownReceipt`].
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
         self.mailbox.release(&self.fabric, receipt)
     }
@@ -497,7 +497,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     }
 
     /// The next event, oldest first; those of flushes that ended while they were posted come last.
-    #[inline]
+    #[inline(always)]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front().or_else(|| {
             let peer = self.ended.iter().next()?;

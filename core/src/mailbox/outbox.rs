@@ -212,7 +212,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`StageError`].
-    #[inline]
+    #[inline(always)]
     pub fn stage(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
         if !matches!(self.state, State::Idle | State::Lost) {
             return Err(StageError::Busy);
@@ -268,7 +268,7 @@ impl Outbox {
     ///
     /// # Errors
     /// [`PostError`] of the reservation; everything is still staged and no event will come.
-    #[inline]
+    #[inline(always)]
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
             State::Idle if self.staged == 0 => Ok(()),
@@ -286,7 +286,7 @@ impl Outbox {
 
     /// Posts a write that a full queue refused, or returns the event of a flush that ended while
     /// it was posted. Call it from the poll loop.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, fabric: &mut impl Fabric) -> Option<PutEvent> {
         match self.state {
             State::Holding { first, count, posted: false } => self.write(fabric, first, count),

@@ -222,14 +222,16 @@ impl Slot {
         At { offset: self.end.offset - used(len) as u32, ..self.end }
     }
 
-    /// [`Self::copy_out`], as far as the end of the slot decides it by itself: by far the most
-    /// frequent outcomes, for a fraction of the work. `is_end_seen`: whether the last slot of the
-    /// write that ends before a ticket was seen.
+    /// [`Self::copy_out`], as far as the end of the slot alone decides it: by far the most frequent
+    /// outcomes, for a fraction of the work. A message has at most `len_max` bytes and one of
+    /// `senders`; `is_end_seen` says whether the last slot was seen of the write that ends before a
+    /// ticket.
     #[inline(always)]
     pub fn glance(
         &self,
         memory: &(impl Memory + ?Sized),
         sealing: Sealing,
+        (len_max, senders): (u16, u16),
         is_end_seen: impl FnOnce(u32) -> bool,
         scratch: &mut [u8],
     ) -> Glance {
@@ -242,7 +244,7 @@ impl Slot {
         let Some(run) = self.stamp.run_in(words[2]) else { return Glance::Absent };
         let trailer = Trailer::from_words(words, self.stamp);
         let is_whole = run == 1 || is_end_seen(self.stamp.ticket + u32::from(run));
-        if !is_whole || trailer.len > self.capacity {
+        if !is_whole || trailer.len > len_max || trailer.sender >= senders {
             return Glance::Unclear;
         }
         self.copy_payload(memory, only, trailer.len, scratch);

@@ -84,16 +84,16 @@ impl ExchangeLines {
                     continue;
                 }
                 moved = true;
-                let now = now_ns();
                 if pair.word == END {
                     pair.word = 0;
                     open -= 1;
-                } else {
-                    if pair.word > WARM_UP {
-                        samples.push(now - pair.sent_ns, 2);
-                    }
-                    let goes_on = now - begun < span_ns || pair.word <= WARM_UP;
-                    pair.send(if goes_on { pair.word + 1 } else { END }, now);
+                    continue;
+                }
+                let (word, sent_ns) = (pair.word, pair.sent_ns);
+                let goes_on = sent_ns - begun < span_ns || word <= WARM_UP;
+                pair.send(if goes_on { word + 1 } else { END });
+                if word > WARM_UP {
+                    samples.push(pair.sent_ns - sent_ns, 2);
                 }
             }
             if !moved {
@@ -117,12 +117,13 @@ impl<'l> WriterView<'l> {
     fn new(lines: &'l ExchangeLines, writer: Peer) -> Self {
         let (outward, inward) = (lines.to_writer(writer), lines.to_owner(writer));
         let mut pair = Self { outward, inward, word: 0, sent_ns: 0 };
-        pair.send(1, now_ns());
+        pair.send(1);
         pair
     }
 
-    fn send(&mut self, word: u64, now_ns: u64) {
-        (self.word, self.sent_ns) = (word, now_ns);
+    /// Sends `word`, then reads the clock: from one word to the next is a round trip.
+    fn send(&mut self, word: u64) {
         self.outward.store(word, Ordering::Release);
+        (self.word, self.sent_ns) = (word, now_ns());
     }
 }

@@ -39,25 +39,29 @@ pub(super) fn latency(
     }
     let mut open = turns.len();
     while open > 0 {
-        let (writer, kind) = seat.await_message(|message| {
+        let ((writer, kind), receipt) = seat.await_message(|message| {
             let due = turns[message.sender.index() - 1].number;
             parcel::expect(message.sender, message.payload, cell.bytes, due)?;
             Ok((message.sender, message.kind))
         })?;
-        let now = seat.vigil.tick().0;
-        let turn = &mut turns[writer.index() - 1];
         if kind == END {
             open -= 1;
+            seat.release(receipt);
             continue;
         }
-        if turn.number >= WARM_UP {
-            samples.push(now - turn.sent_ns, 2);
-        }
-        *turn = PendingPing { number: turn.number + 1, sent_ns: now };
-        parcel::write(&mut payload, turn.number);
-        let goes_on = now - begun < span_ns || turn.number <= WARM_UP;
+        let turn = &mut turns[writer.index() - 1];
+        let PendingPing { number, sent_ns } = *turn;
+        parcel::write(&mut payload, number + 1);
+        let goes_on = sent_ns - begun < span_ns || number < WARM_UP;
         let kind = if goes_on { PING } else { END };
         seat.put(writer, kind, &payload)?;
+        // Behind the next ping, as in the bare exchange: from one to the next is a round trip.
+        let now = seat.vigil.tick().0;
+        seat.release(receipt);
+        *turn = PendingPing { number: number + 1, sent_ns: now };
+        if number >= WARM_UP {
+            samples.push(now - sent_ns, 2);
+        }
     }
     Ok(())
 }

@@ -115,18 +115,16 @@ impl BenchSeat {
 
     /// Puts what is staged for `to`, and returns when all of it is in the owner's memory.
     pub(super) fn flush(&mut self, to: Peer) -> Result<(), BenchError> {
-        self.endpoint.flush(to)?;
         loop {
+            self.endpoint.flush(to)?;
             match self.endpoint.poll_event() {
+                Some(Event::Put { left: 0, .. }) => return Ok(()),
+                Some(Event::Put { .. }) => {}
+                // Nothing has ended yet, and the next flush does nothing.
                 None => {
                     self.endpoint.poll(self.vigil.now());
                 }
-                Some(Event::Put { left: 0, .. }) => return Ok(()),
-                Some(Event::Put { .. }) => self.endpoint.flush(to)?,
-                Some(Event::Full { .. }) => {
-                    self.vigil.idle()?;
-                    self.endpoint.flush(to)?;
-                }
+                Some(Event::Full { .. }) => self.vigil.idle()?,
                 Some(event) => return Err(BenchError::Ended(event)),
             }
         }
@@ -139,13 +137,19 @@ impl BenchSeat {
         deal: impl FnOnce(&Message<'_>) -> Result<R, BenchError>,
     ) -> Result<Option<R>, BenchError> {
         let Some((dealt, receipt)) = self.hold(deal)? else { return Ok(None) };
-        let released = self.endpoint.release(receipt);
-        debug_assert!(released.is_ok(), "it was taken just now");
+        self.release(receipt);
         Ok(Some(dealt))
     }
 
-    /// As [`Self::take`], but leaves it to the caller to release the message.
+    /// Releases a message that was held.
     #[inline]
+    pub(super) fn release(&mut self, receipt: Receipt) {
+        let released = self.endpoint.release(receipt);
+        debug_assert!(released.is_ok(), "it was taken and not released");
+    }
+
+    /// As [`Self::take`], but leaves it to the caller to release the message.
+    #[inline(always)]
     pub(super) fn hold<R>(
         &mut self,
         deal: impl FnOnce(&Message<'_>) -> Result<R, BenchError>,
@@ -155,18 +159,18 @@ impl BenchSeat {
         Ok(Some((deal(&message)?, receipt)))
     }
 
-    /// Waits for the next message.
+    /// Waits for the next message, which its caller releases: behind the answer, that is sooner.
     pub(super) fn await_message<R>(
         &mut self,
         mut deal: impl FnMut(&Message<'_>) -> Result<R, BenchError>,
-    ) -> Result<R, BenchError> {
+    ) -> Result<(R, Receipt), BenchError> {
         loop {
             self.rounds = self.rounds.wrapping_add(1);
             if self.rounds.is_multiple_of(POLL_EVERY) {
                 self.endpoint.poll(self.vigil.tick());
             }
-            if let Some(dealt) = self.take(&mut deal)? {
-                return Ok(dealt);
+            if let Some(held) = self.hold(&mut deal)? {
+                return Ok(held);
             }
             self.vigil.idle()?;
         }

@@ -93,7 +93,7 @@ impl MailboxWriter {
     fn echo(&mut self) -> Result<(), BenchError> {
         loop {
             let payload = &mut self.payload;
-            let kind = self.seat.await_message(|message| {
+            let (kind, receipt) = self.seat.await_message(|message| {
                 if message.payload.len() != payload.len() {
                     return Err(BenchError::OutOfStep("a message of another length"));
                 }
@@ -101,6 +101,7 @@ impl MailboxWriter {
                 Ok(message.kind)
             })?;
             self.seat.put(OWNER, kind, &self.payload)?;
+            self.seat.release(receipt);
             match kind {
                 PING => {}
                 END => return Ok(()),

@@ -13,7 +13,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     ///
     /// # Errors
     /// [`UnknownReceipt`].
-    #[inline]
+    #[inline(always)]
     pub fn release(
         &mut self,
         fabric: &impl Fabric,
