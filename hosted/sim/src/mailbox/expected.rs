@@ -39,6 +39,11 @@ pub(crate) const EXPECTED: &[Expected] = &[
         &["loss"],
         "a writer that stalls inside a post",
     ),
+    missed(
+        "mailbox/end-of-an-earlier-write-believed",
+        &["integrity"],
+        "batches that end with the same ticket of two epochs",
+    ),
     // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(
