@@ -499,12 +499,13 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     /// The next event, oldest first; those of flushes that ended while they were posted come last.
     #[inline(always)]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front().or_else(|| {
-            let peer = self.ended.iter().next()?;
-            self.ended.remove(peer);
-            let event = self.outboxes[peer.index()].poll(&mut self.fabric)?;
-            Some(self.counters.note(peer, event))
-        })
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let peer = self.ended.iter().next()?;
+        self.ended.remove(peer);
+        let event = self.outboxes[peer.index()].poll(&mut self.fabric)?;
+        Some(self.counters.note(peer, event))
     }
 
     /// When to poll again if no event comes before: the earliest deadline of the machines

@@ -264,7 +264,7 @@ impl Slot {
         match scratch.first_chunk_mut::<8>() {
             Some(only) if padded == 8 => *only = last.to_le_bytes(),
             _ => {
-                memory.copy_out(self.end.region, self.start(padded).offset, &mut scratch[..padded])
+                memory.copy_out(self.end.region, self.start(padded).offset, &mut scratch[..padded]);
             }
         }
     }
