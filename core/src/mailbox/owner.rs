@@ -3,7 +3,7 @@
 //! The owner reads the slots of the open half in ticket order, as messages arrive. It closes a half
 //! by compare-swap through its own fabric (F-4) once half of its slots are given out and nothing of
 //! the other half is owed any more. So one epoch costs the owner one atomic, an empty mailbox costs
-//! one plain load, and writers get `Full` only if the owner falls behind by half the slots.
+//! plain loads, and writers get `Full` only if the owner falls behind by half the slots.
 //!
 //! [`Mailbox::take`] delivers a message, and [`Mailbox::release`] frees its slot. If the owner dies
 //! in between, its successor delivers the message again: delivery is exactly once within one
@@ -152,7 +152,7 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
     missing: Option<Missing>,
     /// When a message last came in ticket order.
     in_order_at: Instant,
-    /// The end of the write that the slot copied last is of: where all of that has arrived.
+    /// Where the write ends whose last slot was looked at last, and had arrived.
     seen_end: Stamp,
     inquiry: Inquiry<PEERS>,
     /// A sender was fenced: question at once.
@@ -254,8 +254,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.halves[1].is_certain = false;
     }
 
-    /// Closes the open half when it is time, and questions missing tickets. Call it from the
-    /// poll loop.
+    /// Reads how many tickets were given out, closes the open half when it is time, and questions
+    /// missing tickets. Call it from the poll loop.
     #[inline]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.look(fabric, now);
@@ -299,13 +299,17 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         &mut self.halves[(epoch & 1) as usize]
     }
 
-    /// Learns by a plain load how many tickets were given out (F-4 allows it), unless messages have
-    /// just come in ticket order, which shows the same. A clock that stands still delays no read.
+    /// Reads how many tickets were given out, unless messages have just come in ticket order, which
+    /// shows the same. A clock that stands still delays no read.
     #[inline]
-    fn look(&mut self, fabric: &impl Fabric, now: Instant) {
-        if self.in_order_at < now && now < self.in_order_at.after(LOOK_AFTER) {
-            return;
+    pub(super) fn look(&mut self, fabric: &impl Fabric, now: Instant) {
+        if now <= self.in_order_at || self.in_order_at.after(LOOK_AFTER) <= now {
+            self.read_count(fabric);
         }
+    }
+
+    /// Learns by a plain load how many tickets were given out (F-4 allows it).
+    fn read_count(&mut self, fabric: &impl Fabric) {
         let at = self.regions.word();
         let word = Stamp::from_count(fabric.memory().load(at.region, at.offset));
         let slots = self.config.slots();

@@ -12,8 +12,8 @@
 //! | a gap in a sender's sequence | a message was overwritten before it was taken |
 //!
 //! Where slots are sealed by their stamps (F-14), a liar that overwrites the last slot of a batch
-//! removes all of it: the write has lost its end, and each of its tickets counts as reserved by no
-//! admitted sender.
+//! before the owner has seen it removes all of it: the write has lost its end, and each of its
+//! tickets counts as reserved by no admitted sender.
 //!
 //! A fabric causes a ticket without a holder as well if it answers an atomic wrongly, which the
 //! sender counts (`tickets_unknown`), or executes one after it has reported its failure.

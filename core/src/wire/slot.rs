@@ -52,8 +52,8 @@ pub const fn used(len: usize) -> usize {
 pub enum Sealing {
     /// The checksum holds: bytes arrive in any order (F-3).
     Checksum,
-    /// The stamp has arrived, and that of the last slot of the same write, which is the write's
-    /// last word (F-14).
+    /// The stamp has arrived, and that of the last slot of the same write was seen, which is the
+    /// write's last word (F-14).
     Stamp,
 }
 
@@ -536,10 +536,28 @@ mod tests {
             let end = At { region: Region(0), offset: 8 * WORDS as u32 };
             let slot = Slot { end, stamp: first, capacity: 16, stride: end.offset, slots: 2 };
             let mut scratch = [0; used(16)];
+            let limits = (16, 9);
+            let mut is_end_seen = false;
             if let Ok(trailer) = slot.copy_out(&memory, Sealing::Stamp, &mut scratch, crc32c) {
                 assert_eq!((trailer.len, trailer.sender, trailer.sequence), (16, 2, 2));
                 assert_eq!(scratch[..16], [2; 16]);
-                taken += 1;
+                (taken, is_end_seen) = (taken + 1, true);
+            }
+            // The first slot again, whose end was seen or was not; then the last one.
+            let mut glance = |slot: &Slot, is_seen| {
+                scratch = [0; used(16)];
+                let seen = |ticket| is_seen && ticket == 2;
+                slot.glance(&memory, Sealing::Stamp, limits, seen, &mut scratch)
+            };
+            let first_seen = glance(&slot, is_end_seen);
+            assert_eq!(matches!(first_seen, Glance::Whole(_)), is_end_seen, "{first_seen:?}");
+            let end = At { offset: 2 * end.offset, ..end };
+            let last = Slot { end, stamp: Stamp { ticket: 1, ..first }, ..slot };
+            if let Glance::Whole(trailer) = glance(&last, false) {
+                assert_eq!((trailer.len, trailer.sender, trailer.sequence), (16, 2, 3));
+                assert_eq!(scratch[..16], [2; 16]);
+            } else {
+                assert!(!is_end_seen, "all has arrived");
             }
         }
         assert!(taken > 100, "{taken}");

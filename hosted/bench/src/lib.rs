@@ -22,9 +22,9 @@
 //! the median of all rounds, because a host may run two processes near to each other in one round
 //! and far apart in the next.
 //!
-//! Of a round trip one process reads the clock, once, behind the next word or message, and a message
-//! is released behind the answer to it. Messages are looked for at each turn; a poll comes at each
-//! sixteenth.
+//! A round trip ends where one process reads the clock, behind the next word or message, and a
+//! message is released behind the answer to it. Messages are looked for at each turn; a poll comes
+//! at each sixteenth, with a look at the clock that the bare line does without.
 //!
 //! `--rivals` adds UCX ([`Ucx`]) to each round with one writer: an active message and a tagged one,
 //! one way, of the same length.

@@ -1,8 +1,7 @@
 //! A process's place in the benchmark: its endpoint, and its patience.
 //!
-//! The loop is an integrator's: poll, drain events, take, and one step of waiting when nothing
-//! moved. The clock is read when something moved and at every sixteenth empty poll; protocol
-//! time may be that coarse.
+//! The loop is an integrator's: take, drain events, and one step of waiting when nothing moved. At
+//! each sixteenth turn the clock is read and the endpoint polled; protocol time may be that coarse.
 
 use std::time::Duration;
 

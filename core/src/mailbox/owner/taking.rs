@@ -14,9 +14,9 @@ use crate::time::Instant;
 use crate::wire::slot::{Glance, SlotError, Stamp, Trailer};
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
-    /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits. A message that is
-    /// not behind another ticket needs no [`Self::poll`]; others are found once a poll has read how
-    /// many tickets were given out.
+    /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits. That of the next
+    /// ticket of the open half needs no [`Self::poll`]; one behind a missing ticket, or in the half
+    /// that is opened next, is found after a poll.
     // At each place: there are few, and a message is handed out in registers.
     #[inline(always)]
     pub fn take(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
@@ -94,7 +94,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             self.half(stamp.epoch).owe(stamp.ticket + 1);
             return true;
         }
-        self.look(fabric, now);
+        // However lately messages came: the caller is about to sleep.
+        self.read_count(fabric);
         self.has_undelivered() && self.find(fabric, now).is_some()
     }
 
@@ -110,7 +111,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             && expected.is_certain
             && expected.is(trailer);
         if is_plain {
-            expected.sequence = trailer.sequence.wrapping_add(1);
+            *expected = Expected::after(trailer, true);
         }
         is_plain
     }

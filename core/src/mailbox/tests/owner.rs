@@ -46,8 +46,8 @@ impl<'net> Owner<'net> {
     }
 
     pub(super) fn take(&mut self) -> Option<Taken> {
-        // Reads how many tickets were given out, as a poll does.
-        self.mailbox.has_message(&self.fabric, self.now);
+        // As a poll does, which comes before in every loop.
+        self.mailbox.look(&self.fabric, self.now);
         let message = self.mailbox.take(&self.fabric, self.now)?;
         assert_eq!(message.kind, 7);
         Some(Taken {
