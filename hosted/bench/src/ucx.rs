@@ -7,8 +7,8 @@
 //!
 //! The address carries their greeting alone; `UCX_TLS=posix,self` leaves nothing but shared memory
 //! for the messages. The line begins with the number of iterations and the median of one way in
-//! microseconds, `200000  0.225  …`. In a round trip the tool reads a counter of the processor once,
-//! before its next message, where the benchmark of the mailbox reads the clock behind it.
+//! microseconds, `200000  0.225  …`. Once in a round trip the tool reads a counter of the
+//! processor, before its next message; the benchmark of the mailbox reads the clock behind it.
 
 use std::path::{Path, PathBuf};
 
