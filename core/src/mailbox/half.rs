@@ -13,7 +13,9 @@
 //! damaged word misleads no successor. Zeroed memory is the journal of a mailbox that was never
 //! used.
 
-use super::mutants::{BITMAP_NOT_CLEARED, JOURNAL_IGNORED, STAMPS_NOT_CLEARED, TAKE_JOURNALLED};
+use super::mutants::{
+    BITMAP_NOT_CLEARED, JOURNAL_IGNORED, SEEN_END_KEPT, STAMPS_NOT_CLEARED, TAKE_JOURNALLED,
+};
 use super::{Config, Regions};
 use crate::fabric::{Fabric, Memory};
 use crate::wire::slot::{Stamp, cleared};
@@ -46,6 +48,8 @@ pub(super) struct Half<const SLOTS: usize> {
     stamped: u32,
     /// All skipped tickets are below.
     skipped: u32,
+    /// The end of the write whose last slot was seen last, in tickets; zero for none.
+    pub(super) seen_end: u32,
     /// This owner began the epoch, so no earlier one took of it.
     pub(super) is_own: bool,
     /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
@@ -67,6 +71,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
             done: 0,
             stamped: SLOTS as u32,
             skipped: 0,
+            seen_end: 0,
             is_own: true,
             is_certain: true,
             has_strays: false,
@@ -85,7 +90,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         } else {
             // Before the journal names the epoch: a successor that finds it there relies on this.
             self.clear_stamps(fabric, place);
-            *self = Self { stamped: self.owed, ..Self::drained(epoch) };
+            let seen_end = if SEEN_END_KEPT.is_planted() { self.seen_end } else { 0 };
+            *self = Self { stamped: self.owed, seen_end, ..Self::drained(epoch) };
         }
         place.record(fabric, epoch, OWED_OPEN);
         if BITMAP_NOT_CLEARED.is_planted() {

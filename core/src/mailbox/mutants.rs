@@ -46,7 +46,7 @@ pub(super) const UNNAMED_QUESTIONED: Mutant = mutant(
     "questioned-before-all-are-named",
     "a ticket of a sender that stalls across a restart of the owner is never skipped",
 );
-pub(super) const EPOCH_OF_END_IGNORED: Mutant =
+pub(super) const SEEN_END_KEPT: Mutant =
     mutant("end-of-an-earlier-write-believed", "a message is whole when it is delivered");
 
 /// All of them.
@@ -70,5 +70,5 @@ pub const MUTANTS: &[Mutant] = &[
     TICKETS_SKIPPED_UNSEEN,
     NEVER_QUESTIONED,
     UNNAMED_QUESTIONED,
-    EPOCH_OF_END_IGNORED,
+    SEEN_END_KEPT,
 ];

@@ -152,8 +152,6 @@ pub struct Mailbox<const SLOTS: usize, const PEERS: usize> {
     missing: Option<Missing>,
     /// When a message last came in ticket order.
     in_order_at: Instant,
-    /// Where the write ends whose last slot was looked at last, and had arrived.
-    seen_end: Stamp,
     inquiry: Inquiry<PEERS>,
     /// A sender was fenced: question at once.
     question_now: bool,
@@ -202,7 +200,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             named: false,
             missing: None,
             in_order_at: Instant(0),
-            seen_end: Stamp::default(),
             inquiry: Inquiry::new(),
             question_now: false,
             scratch: Scratch([0; INLINE_LEN]),

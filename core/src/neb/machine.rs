@@ -246,12 +246,11 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         if self.is_open() {
             self.poll_streams(fabric, now);
         }
-        let unheard = self.unheard();
-        if unheard.is_empty() && self.window.asks_none() {
-            return;
-        }
-        self.window.want(unheard);
-        for peer in self.window.to_ask(now).without(self.unreachable()).iter() {
+        self.window.want(self.unheard());
+        for peer in self.window.to_ask(now).iter() {
+            if !self.reachable.contains(peer) {
+                continue;
+            }
             match self.window.ask(fabric, &self.map, peer) {
                 Ok(()) => self.counters.0.progress_reads += 1,
                 Err(error) => self.note_refusal(peer, error),

@@ -79,12 +79,6 @@ impl<const PEERS: usize> Window<PEERS> {
         self.lagging = self.lagging.union(members);
     }
 
-    /// Whether nothing is to be asked, now or later.
-    #[inline]
-    pub(super) const fn asks_none(&self) -> bool {
-        self.lagging.is_empty()
-    }
-
     /// The members to ask now.
     pub(super) fn to_ask(&self, now: Instant) -> PeerSet {
         let mut due = self.lagging.without(self.reading);

@@ -223,15 +223,14 @@ impl Slot {
     }
 
     /// [`Self::copy_out`], as far as the end of the slot alone decides it: by far the most frequent
-    /// outcomes, for a fraction of the work. A message has at most `len_max` bytes and one of
-    /// `senders`; `is_end_seen` says whether the last slot was seen of the write that ends before a
-    /// ticket.
+    /// outcomes, for a fraction of the work. A message is of one of `senders`; `is_end_seen` says
+    /// whether the last slot was seen of the write that ends before a ticket.
     #[inline(always)]
     pub fn glance(
         &self,
         memory: &(impl Memory + ?Sized),
         sealing: Sealing,
-        (len_max, senders): (u16, u16),
+        senders: u16,
         is_end_seen: impl FnOnce(u32) -> bool,
         scratch: &mut [u8],
     ) -> Glance {
@@ -244,7 +243,7 @@ impl Slot {
         let Some(run) = self.stamp.run_in(words[2]) else { return Glance::Absent };
         let trailer = Trailer::from_words(words, self.stamp);
         let is_whole = run == 1 || is_end_seen(self.stamp.ticket + u32::from(run));
-        if !is_whole || trailer.len > len_max || trailer.sender >= senders {
+        if !is_whole || trailer.len > self.capacity || trailer.sender >= senders {
             return Glance::Unclear;
         }
         self.copy_payload(memory, only, trailer.len, scratch);
@@ -536,7 +535,6 @@ mod tests {
             let end = At { region: Region(0), offset: 8 * WORDS as u32 };
             let slot = Slot { end, stamp: first, capacity: 16, stride: end.offset, slots: 2 };
             let mut scratch = [0; used(16)];
-            let limits = (16, 9);
             let mut is_end_seen = false;
             if let Ok(trailer) = slot.copy_out(&memory, Sealing::Stamp, &mut scratch, crc32c) {
                 assert_eq!((trailer.len, trailer.sender, trailer.sequence), (16, 2, 2));
@@ -547,7 +545,7 @@ mod tests {
             let mut glance = |slot: &Slot, is_seen| {
                 scratch = [0; used(16)];
                 let seen = |ticket| is_seen && ticket == 2;
-                slot.glance(&memory, Sealing::Stamp, limits, seen, &mut scratch)
+                slot.glance(&memory, Sealing::Stamp, 9, seen, &mut scratch)
             };
             let first_seen = glance(&slot, is_end_seen);
             assert_eq!(matches!(first_seen, Glance::Whole(_)), is_end_seen, "{first_seen:?}");

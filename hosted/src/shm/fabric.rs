@@ -254,7 +254,7 @@ impl ShmFabric {
         let denied = Failure::AccessDenied;
         let theirs = |at: At| match self.link(peer) {
             None => Some(self.own.words(at.region)),
-            Some(link) => link.memory.region(at.region).words(),
+            Some(link) => link.memory.granted(at.region, op.needs()),
         };
         match *op {
             Op::Write { to, bytes } => {

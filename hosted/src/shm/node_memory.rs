@@ -275,21 +275,12 @@ impl RemoteMemory {
             RemoteRegion::Writable(mapping, access) if access.contains(needs) => {
                 Some(Words(mapping.words()))
             }
-            _ => None,
+            RemoteRegion::Writable(..) | RemoteRegion::ReadOnly(_) | RemoteRegion::Barred => None,
         }
     }
 }
 
 impl RemoteRegion {
-    /// The words, when they may be written.
-    #[inline]
-    pub(super) fn words(&self) -> Option<Words<'_>> {
-        match self {
-            Self::Writable(mapping, _) => Some(Words(mapping.words())),
-            Self::ReadOnly(_) | Self::Barred => None,
-        }
-    }
-
     /// Copies out, when it may be read.
     pub(super) fn copy_out(&self, offset: usize, into: &mut [u8]) -> bool {
         match self {

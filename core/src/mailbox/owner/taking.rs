@@ -5,7 +5,6 @@
 //! against one of these is for the functions that it leaves.
 
 use super::super::half::Place;
-use super::super::mutants::EPOCH_OF_END_IGNORED;
 use super::super::watch::Expected;
 use super::{Mailbox, Message, Receipt};
 use crate::fabric::Fabric;
@@ -108,7 +107,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let is_plain = trailer.stamp.epoch == self.open
             && self.missing.is_none()
             && half.is_undisturbed()
-            && expected.is_certain
             && expected.is(trailer);
         if is_plain {
             *expected = Expected::after(trailer, true);
@@ -165,14 +163,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Looks at a slot in which a message is expected next.
     #[inline(always)]
     fn glance(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Glance {
-        let seen = self.seen_end;
-        let is_end_seen = |ticket| {
-            let is_epoch = seen.epoch == stamp.epoch || EPOCH_OF_END_IGNORED.is_planted();
-            is_epoch && seen.ticket == ticket
-        };
+        let half = &self.halves[(stamp.epoch & 1) as usize];
+        let is_end_seen = |end| half.seen_end == end;
         let (slot, sealing) = (self.regions.slot(&self.config, stamp), self.config.sealing(fabric));
-        let limits = (self.config.message_len(), self.config.peers());
-        slot.glance(fabric.memory(), sealing, limits, is_end_seen, &mut self.scratch.0)
+        let senders = self.config.peers();
+        slot.glance(fabric.memory(), sealing, senders, is_end_seen, &mut self.scratch.0)
     }
 
     /// Copies a slot into `scratch` once and checks the copy (MB-4).
@@ -181,7 +176,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let (slot, sealing) = (self.regions.slot(&self.config, stamp), self.config.sealing(fabric));
         match slot.copy_out(fabric.memory(), sealing, &mut self.scratch.0, |it| fabric.crc32c(it)) {
             Ok(trailer) if trailer.sender < self.config.peers() => {
-                self.seen_end = Stamp { ticket: stamp.ticket + u32::from(trailer.run), ..stamp };
+                self.half(stamp.epoch).seen_end = stamp.ticket + u32::from(trailer.run);
                 Some(trailer)
             }
             Ok(_) => {

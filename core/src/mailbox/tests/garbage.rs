@@ -399,3 +399,19 @@ fn a_foreign_epoch_is_noticed_once() {
     cluster.owner.drain();
     assert_eq!(forged(&cluster), (Some(Forgery::Epoch { open: 0, shown: 256 }), 1));
 }
+
+/// A restored message comes behind later ones of its sender.
+#[test]
+fn a_message_that_comes_again_after_it_was_restored_is_no_evidence() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    for payload in [b"first", b"other"] {
+        cluster.writer(A).put(payload);
+    }
+    let [first, other] = [0, 1].map(|_| cluster.owner.take().unwrap());
+    cluster.owner.mailbox.restore(first.receipt).unwrap();
+    assert_eq!(cluster.owner.take(), Some(first));
+    cluster.writer(A).put(b"third");
+    assert_eq!(cluster.owner.take().unwrap().sequence, other.sequence + 1);
+    assert_eq!(cluster.owner.mailbox.counters().forged_tickets, 0);
+}

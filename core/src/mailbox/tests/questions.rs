@@ -318,3 +318,21 @@ fn once_all_are_named_a_ticket_of_a_dead_sender_is_skipped() {
     let counters = cluster.owner.mailbox.counters();
     assert_eq!((counters.skipped, counters.forged_tickets), (1, 0));
 }
+
+/// MB-6: a message that has just come in order spares a poll the look at the count, and the last
+/// look before a sleep nothing.
+#[test]
+fn a_message_behind_a_missing_ticket_is_not_slept_through() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    assert_eq!(cluster.writer(B).put(b"before"), PUT);
+    assert_eq!(cluster.owner.take().unwrap().payload, b"before");
+    cluster.writer(A).hold_ticket(b"late");
+    assert_eq!(cluster.writer(B).put(b"behind"), PUT);
+    let owner = &mut cluster.owner;
+    owner.now = owner.now.after(Duration(1));
+    owner.poll();
+    assert_eq!(owner.mailbox.take(&owner.fabric, owner.now), None);
+    assert!(owner.mailbox.has_message(&owner.fabric, owner.now));
+    assert_eq!(owner.take().unwrap().payload, b"behind");
+}
