@@ -92,7 +92,8 @@ macro_rules! as_each_of {
             $($machines.for_each(|it| it.handle_fenced(peer));)*
         }
 
-        #[inline]
+        // For no machine it is nothing, and a call is more.
+        #[inline(always)]
         fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
             let $all = self;
             $($machines.for_each(|it| it.poll(fabric, now));)*

@@ -73,7 +73,7 @@ use crate::fabric::{Completion, Fabric, FenceError, WorkId};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, is_pulse};
 use crate::mailbox::{
-    self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, UnknownReceipt,
+    self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, Run, UnknownReceipt,
 };
 use crate::neb::{self, NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
@@ -415,6 +415,18 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.mailbox.take(&self.fabric, now)
     }
 
+    /// The next messages of the own mailbox that came together, `limit` at most: see
+    /// [`Mailbox::take_run`].
+    #[inline(always)]
+    pub fn take_run(
+        &mut self,
+        now: Instant,
+        limit: u32,
+        deal: impl FnMut(&Message<'_>),
+    ) -> Option<Run> {
+        self.mailbox.take_run(&self.fabric, now, limit, deal)
+    }
+
     /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
     pub fn has_message(&mut self, now: Instant) -> bool {
         self.mailbox.has_message(&self.fabric, now)
@@ -439,6 +451,15 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         receipts: impl IntoIterator<Item = Receipt>,
     ) -> Result<(), UnknownReceipt> {
         self.mailbox.release_all(&self.fabric, receipts)
+    }
+
+    /// As [`Self::release`] for all messages of `run`.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`]: nothing is released.
+    #[inline]
+    pub fn release_run(&mut self, run: Run) -> Result<(), UnknownReceipt> {
+        self.mailbox.release_run(&self.fabric, run)
     }
 
     /// The message of `receipt` was taken and not processed: it is delivered again, after later

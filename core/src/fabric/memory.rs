@@ -47,6 +47,20 @@ pub trait Memory {
         words
     }
 
+    /// The last words of each of `count` slots of `stride` bytes, the first of which is at
+    /// `offset`, loaded as by [`Self::load_end`], until `visit` returns `false`. It costs less than
+    /// one by one where memory is found once for all.
+    #[inline]
+    fn load_ends<const WORDS: usize>(
+        &self,
+        region: Region,
+        (offset, stride, count): (u32, u32, u32),
+        mut visit: impl FnMut([u64; WORDS]) -> bool,
+    ) {
+        let len = 8 * WORDS as u32;
+        (1..=count).all(|end| visit(self.load_end(region, offset + end * stride - len)));
+    }
+
     /// Sets the word at `offset`; peers that see it see everything stored before.
     fn store(&self, region: Region, offset: u32, value: u64);
 
@@ -105,6 +119,17 @@ impl<M: WordMemory> Memory for M {
     #[inline(always)]
     fn load_end<const WORDS: usize>(&self, region: Region, offset: u32) -> [u64; WORDS] {
         self.words(region).load_end(offset as usize)
+    }
+
+    #[inline(always)]
+    fn load_ends<const WORDS: usize>(
+        &self,
+        region: Region,
+        (offset, stride, count): (u32, u32, u32),
+        visit: impl FnMut([u64; WORDS]) -> bool,
+    ) {
+        let [offset, stride, count] = [offset, stride, count].map(|it| it as usize);
+        self.words(region).load_ends(offset, stride, count, visit);
     }
 
     #[inline(always)]
@@ -192,6 +217,28 @@ fn acquire() {
     }
 }
 
+/// The word at byte `offset`: of a multiple of 8 the rotation is the division, and of another it is
+/// beyond every run.
+#[inline(always)]
+const fn word_index(offset: usize) -> usize {
+    offset.rotate_right(3)
+}
+
+/// Loads the first of `words`, of these the last one first.
+///
+/// # Panics
+/// When there are fewer.
+#[inline(always)]
+fn load_last_first<const WORDS: usize>(words: &[AtomicU64]) -> [u64; WORDS] {
+    let words: &[AtomicU64; WORDS] = words.first_chunk().expect("words that end in the run");
+    let mut loaded = [0; WORDS];
+    for index in (0..WORDS).rev() {
+        loaded[index] = words[index].load(Ordering::Relaxed);
+        acquire();
+    }
+    loaded
+}
+
 impl<'a> Words<'a> {
     /// The sub-run of `len` bytes from `offset`, both multiples of 8.
     ///
@@ -209,8 +256,10 @@ impl<'a> Words<'a> {
     #[must_use]
     #[inline(always)]
     pub fn word(self, offset: usize) -> &'a AtomicU64 {
-        assert!(offset.is_multiple_of(8), "word at byte {offset}");
-        &self.0[offset / 8]
+        match self.0.get(word_index(offset)) {
+            Some(word) => word,
+            None => panic!("no word at byte {offset} of {}", 8 * self.0.len()),
+        }
     }
 
     /// Loads the word at byte `offset`.
@@ -229,14 +278,26 @@ impl<'a> Words<'a> {
     #[inline(always)]
     #[must_use]
     pub fn load_end<const WORDS: usize>(self, offset: usize) -> [u64; WORDS] {
-        assert!(offset.is_multiple_of(8), "words at byte {offset}");
-        let source = &self.0[offset / 8..offset / 8 + WORDS];
-        let mut words = [0; WORDS];
-        for (word, from) in words.iter_mut().zip(source).rev() {
-            *word = from.load(Ordering::Relaxed);
-            acquire();
-        }
-        words
+        load_last_first(self.0.get(word_index(offset)..).unwrap_or_default())
+    }
+
+    /// Loads the last words of each of `count` slots of `stride` bytes, the first of which is at
+    /// `offset`, the very last word first, until `visit` returns `false`.
+    ///
+    /// # Panics
+    /// When the slots leave the run, are shorter than that, or `offset` or `stride` is no multiple
+    /// of 8.
+    #[inline(always)]
+    pub fn load_ends<const WORDS: usize>(
+        self,
+        offset: usize,
+        stride: usize,
+        count: usize,
+        mut visit: impl FnMut([u64; WORDS]) -> bool,
+    ) {
+        assert!((offset | stride).is_multiple_of(8), "slots of {stride} bytes at byte {offset}");
+        let mut slots = self.range(offset, count * stride).0.chunks_exact(stride / 8);
+        slots.all(|slot| visit(load_last_first(&slot[slot.len() - WORDS..])));
     }
 
     /// Stores the word at byte `offset`.

@@ -14,9 +14,10 @@
 //! used.
 
 use super::mutants::{
-    BITMAP_NOT_CLEARED, JOURNAL_IGNORED, SEEN_END_KEPT, STAMPS_NOT_CLEARED, TAKE_JOURNALLED,
+    BITMAP_NOT_CLEARED, JOURNAL_IGNORED, RUN_UNJOURNALLED, SEEN_END_KEPT, STAMPS_NOT_CLEARED,
+    TAKE_JOURNALLED, TAKEN_BEHIND_RUN,
 };
-use super::{Config, Regions};
+use super::{Config, Regions, Run};
 use crate::fabric::{Fabric, Memory};
 use crate::wire::slot::{Stamp, cleared};
 
@@ -90,8 +91,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         } else {
             // Before the journal names the epoch: a successor that finds it there relies on this.
             self.clear_stamps(fabric, place);
-            let seen_end = if SEEN_END_KEPT.is_planted() { self.seen_end } else { 0 };
-            *self = Self { stamped: self.owed, seen_end, ..Self::drained(epoch) };
+            self.renew(epoch);
         }
         place.record(fabric, epoch, OWED_OPEN);
         if BITMAP_NOT_CLEARED.is_planted() {
@@ -100,6 +100,18 @@ impl<const SLOTS: usize> Half<SLOTS> {
         for index in 0..place.config.bitmap_words() {
             let at = place.regions.bitmap(place.config, epoch, index);
             fabric.memory().store(at.region, at.offset, 0);
+        }
+    }
+
+    /// Becomes the half of `epoch`, with nothing owed. Of the tickets only those that were owed are
+    /// touched: the others are open, and there may be thousands.
+    fn renew(&mut self, epoch: u32) {
+        self.tickets[..self.owed as usize].fill(Ticket::Open);
+        (self.epoch, self.stamped) = (epoch, self.owed);
+        (self.owed, self.next, self.done, self.skipped) = (0, 0, 0, 0);
+        (self.is_own, self.is_certain, self.has_strays) = (true, true, false);
+        if !SEEN_END_KEPT.is_planted() {
+            self.seen_end = 0;
         }
     }
 
@@ -213,6 +225,45 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn restore(&mut self, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Returned;
         self.next = self.next.min(ticket);
+    }
+
+    /// Whether the tickets from the next one on were never taken, up to `end` and with it.
+    pub(super) fn are_untouched(&self, end: u32) -> bool {
+        let end = end as usize + usize::from(!TAKEN_BEHIND_RUN.is_planted());
+        let tickets = self.tickets.iter().take(end).skip(self.next as usize);
+        tickets.fold(true, |are, ticket| are & (*ticket == Ticket::Open))
+    }
+
+    /// The next ticket is taken; neither it nor the one behind it was before.
+    #[inline(always)]
+    pub(super) fn take_next(&mut self) {
+        self.tickets[self.next as usize] = Ticket::Taken;
+        self.next += 1;
+        self.owe(self.next);
+    }
+
+    /// Marks the tickets of `run` as done, if all of them are taken; whether they were.
+    #[inline]
+    pub(super) fn finish_run(&mut self, fabric: &impl Fabric, place: Place<'_>, run: Run) -> bool {
+        let Run { first: Stamp { epoch, ticket }, count } = run;
+        let (begin, end) = (ticket, ticket + count);
+        let tickets = self.tickets.get_mut(begin as usize..end as usize);
+        let Some(tickets) = tickets.filter(|_| epoch == self.epoch) else { return false };
+        // No early end: all are taken nearly always, and several are compared at once.
+        if !tickets.iter().fold(true, |are, ticket| are & (*ticket == Ticket::Taken)) {
+            return false;
+        }
+        tickets.fill(Ticket::Done);
+        self.done += count;
+        let words = begin / 64..end.div_ceil(64);
+        for index in words.filter(|_| !RUN_UNJOURNALLED.is_planted()) {
+            let (from, to) = (begin.max(index * 64) % 64, end.min((index + 1) * 64) - index * 64);
+            place.journal(
+                fabric,
+                Bits { epoch, index, bits: u64::MAX >> (64 - to) & u64::MAX << from },
+            );
+        }
+        true
     }
 
     /// Marks `ticket`, taken or open, as done.

@@ -43,7 +43,7 @@ mod watch;
 pub use config::{Config, ConfigError, MESSAGE_LEN_MAX, Regions, SLOTS_MAX};
 pub use mutants::MUTANTS;
 pub use outbox::{Outbox, PutEvent, StageError};
-pub use owner::{Counters, Mailbox, Message, Receipt, UnknownReceipt};
+pub use owner::{Counters, Mailbox, Message, Receipt, Run, UnknownReceipt};
 pub use watch::Forgery;
 
 /// The machine number in the names of an [`Outbox`]'s works.

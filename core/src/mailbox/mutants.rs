@@ -48,6 +48,10 @@ pub(super) const UNNAMED_QUESTIONED: Mutant = mutant(
 );
 pub(super) const SEEN_END_KEPT: Mutant =
     mutant("end-of-an-earlier-write-believed", "a message is whole when it is delivered");
+pub(super) const TAKEN_BEHIND_RUN: Mutant =
+    mutant("taken-ticket-behind-a-run-unnoticed", "nothing is delivered twice");
+pub(super) const RUN_UNJOURNALLED: Mutant =
+    mutant("run-released-without-its-journal", "what was released is not delivered again");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -71,4 +75,6 @@ pub const MUTANTS: &[Mutant] = &[
     NEVER_QUESTIONED,
     UNNAMED_QUESTIONED,
     SEEN_END_KEPT,
+    TAKEN_BEHIND_RUN,
+    RUN_UNJOURNALLED,
 ];

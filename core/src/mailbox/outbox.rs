@@ -28,7 +28,7 @@ use crate::fabric::{
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
-use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, seal, seal_by_stamp, used};
+use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, seal, seal_by_stamps, used};
 
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
@@ -217,12 +217,12 @@ impl Outbox {
         if !matches!(self.state, State::Idle | State::Lost) {
             return Err(StageError::Busy);
         }
-        let len = match u16::try_from(payload.len()) {
-            Ok(len) if len <= self.config.message_len() => len,
-            Ok(_) | Err(_) => {
-                return Err(StageError::TooLong { limit: self.config.message_len() });
-            }
-        };
+        let limit = self.config.message_len();
+        if payload.len() > usize::from(limit) {
+            return Err(StageError::TooLong { limit });
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "checked")]
+        let len = payload.len() as u16;
         let end = ((self.staged + 1) * self.config.stride()) as usize;
         let Some(slot) = self.stage.get_mut(end - used(payload.len())..end) else {
             return Err(StageError::BatchFull { limit: self.config.batch() });
@@ -441,17 +441,18 @@ impl Outbox {
         self.claim(fabric, Claim::Holding { first, count });
         let sealing = self.config.sealing(fabric);
         let stride = self.config.stride() as usize;
-        let mut end = 0;
-        for index in 0..count {
-            end += stride;
-            let slot = &mut self.stage[end - stride..end];
-            let stamp = Stamp { ticket: first.ticket + index, ..first };
-            #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
-            let run = (count - index) as u16;
-            let sequence = self.sequence.wrapping_add(index);
-            match sealing {
-                Sealing::Checksum => seal(slot, stamp, run, sequence, |it| fabric.crc32c(it)),
-                Sealing::Stamp => seal_by_stamp(slot, stamp, run, sequence),
+        let slots = self.stage[..count as usize * stride].chunks_exact_mut(stride);
+        #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
+        let (run, sequence) = (count as u16, self.sequence);
+        match sealing {
+            Sealing::Stamp => seal_by_stamps(slots, first, run, sequence),
+            Sealing::Checksum => {
+                for (index, slot) in (0..run).zip(slots) {
+                    let behind = u32::from(index);
+                    let stamp = Stamp { ticket: first.ticket + behind, ..first };
+                    let sequence = sequence.wrapping_add(behind);
+                    seal(slot, stamp, run - index, sequence, |it| fabric.crc32c(it));
+                }
             }
         }
         self.write(fabric, first, count)

@@ -67,6 +67,27 @@ pub struct Message<'a> {
     pub receipt: Receipt,
 }
 
+/// Messages of neighbouring tickets that were taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    pub(super) first: Stamp,
+    pub(super) count: u32,
+}
+
+impl Run {
+    /// How many messages: one at least.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// The receipts of the messages, in the order in which they were taken.
+    pub fn receipts(self) -> impl Iterator<Item = Receipt> {
+        let Self { first, count } = self;
+        (0..count).map(move |behind| Receipt(Stamp { ticket: first.ticket + behind, ..first }))
+    }
+}
+
 /// The receipt names no taken message. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownReceipt;

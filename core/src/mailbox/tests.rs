@@ -9,6 +9,7 @@ mod model;
 mod order;
 mod owner;
 mod questions;
+mod runs;
 mod stepped;
 mod wrap;
 mod writer;

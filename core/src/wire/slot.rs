@@ -100,6 +100,12 @@ impl Stamp {
 
 const RUN_SHIFT: u32 = 48;
 const RUN_MASK: u64 = (1 << RUN_SHIFT) - 1;
+/// From the first word of a trailer to that of the next in a write.
+const SEQUENCE_STEP: u64 = 1 << 32;
+/// From the last word of a slot to that of the next in a write: a ticket more, and a slot less.
+const SEALED_STEP: u64 = (1_u64 << 32).wrapping_sub(1 << RUN_SHIFT);
+/// Where the kind lies in the second word of a trailer.
+const KIND_MASK: u64 = 0xffff << 32;
 
 /// `word`, the last one of a slot, changed so that no reader accepts the slot.
 #[must_use]
@@ -149,19 +155,30 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// Seals a slot by its stamp: sets stamp, run and sequence. `slot` is the end of the slot from its
-/// payload on, whose trailer was [written](Trailer::write).
+/// Seals the slots of one write by their stamps: sets stamp, run and sequence. The first of them,
+/// one of `run`, gets `stamp` and `sequence`. Each of `slots` ends with a slot whose trailer was
+/// [written](Trailer::write).
 ///
 /// # Panics
-/// When `slot` is shorter than a trailer: a bug of the caller.
+/// When one of `slots` is shorter than a trailer: a bug of the caller.
 #[inline]
-pub fn seal_by_stamp(slot: &mut [u8], stamp: Stamp, run: u16, sequence: u32) {
-    let trailer = trailer_of(slot);
-    trailer[field::SEQUENCE..field::CRC].copy_from_slice(&sequence.to_le_bytes());
-    trailer[field::STAMP..].copy_from_slice(&stamp.sealed(run).to_le_bytes());
+pub fn seal_by_stamps<'a>(
+    slots: impl Iterator<Item = &'a mut [u8]>,
+    stamp: Stamp,
+    run: u16,
+    mut sequence: u32,
+) {
+    let mut sealed = stamp.sealed(run);
+    for slot in slots {
+        let trailer = trailer_of(slot);
+        trailer[field::SEQUENCE..field::CRC].copy_from_slice(&sequence.to_le_bytes());
+        trailer[field::STAMP..].copy_from_slice(&sealed.to_le_bytes());
+        sequence = sequence.wrapping_add(1);
+        sealed = sealed.wrapping_add(SEALED_STEP);
+    }
 }
 
-/// As [`seal_by_stamp`], and computes the checksum of the payload and the trailer.
+/// As [`seal_by_stamps`] for one slot, and computes the checksum of the payload and the trailer.
 ///
 /// # Panics
 /// When `slot` is shorter than its payload and a trailer: a bug of the caller.
@@ -173,7 +190,7 @@ pub fn seal(
     sequence: u32,
     checksum: impl Fn(&[u8]) -> u32,
 ) {
-    seal_by_stamp(slot, stamp, run, sequence);
+    seal_by_stamps(core::iter::once(&mut *slot), stamp, run, sequence);
     let len = usize::from(u16_at(trailer_of(slot), 0));
     let start = slot.len() - used(len);
     trailer_of(slot)[field::CRC..field::KIND].copy_from_slice(&[0; 4]);
@@ -248,6 +265,40 @@ impl Slot {
         }
         self.copy_payload(memory, only, trailer.len, scratch);
         Glance::Whole(trailer)
+    }
+
+    /// Glances at this slot and those behind it, `count` of a write that was seen whole, sealed by
+    /// stamps. `first` is what this slot is to hold, at any length and of any kind; the others
+    /// continue its sequence. `visit` gets each message with its copy, up to a slot that holds
+    /// something else.
+    #[inline(always)]
+    pub fn glance_rest(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        first: &Trailer,
+        count: u32,
+        scratch: &mut [u8],
+        mut visit: impl FnMut(&Trailer, &[u8]),
+    ) {
+        let At { region, offset } = self.end;
+        let slots = (offset - self.stride, self.stride, count);
+        let (mut slot, mut due) = (*self, first.to_words());
+        memory.load_ends(region, slots, |[only, words @ ..]: [u64; 4]| {
+            // All but its length and kind is known. A difference above the length makes it huge.
+            let len = words[0].wrapping_sub(due[0]);
+            let is_due = words[1] & !KIND_MASK == due[1] && words[2] == due[2];
+            if !is_due || len > u64::from(slot.capacity) {
+                return false;
+            }
+            let trailer = Trailer::from_words(words, slot.stamp);
+            slot.copy_payload(memory, only, trailer.len, scratch);
+            slot.end.offset += slot.stride;
+            slot.stamp.ticket += 1;
+            due[0] = due[0].wrapping_add(SEQUENCE_STEP);
+            due[2] = due[2].wrapping_add(SEALED_STEP);
+            visit(&trailer, &scratch[..usize::from(trailer.len)]);
+            true
+        });
     }
 
     /// Copies a payload of `len` bytes; `last` is the last word of it.
@@ -349,20 +400,25 @@ fn check(copy: &mut [u8], checksum: impl Fn(&[u8]) -> u32) -> Result<(), SlotErr
 
 impl Trailer {
     /// Writes the trailer to the end of `slot`; no reader accepts it before it is
-    /// [sealed](seal_by_stamp).
+    /// [sealed](seal_by_stamps).
     ///
     /// # Panics
     /// When `slot` is shorter than a trailer: a bug of the caller.
     #[inline]
     pub fn write(&self, slot: &mut [u8]) {
-        let trailer = trailer_of(slot);
-        let Self { len, sender, sequence, stamp, kind, incarnation, run } = *self;
-        let head = u64::from(len) | u64::from(sender) << 16 | u64::from(sequence) << 32;
-        let middle = u64::from(kind) << 32 | u64::from(incarnation) << 48;
-        let words = [head, middle, stamp.sealed(run)];
-        for (bytes, word) in trailer.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        for (bytes, word) in trailer_of(slot).as_chunks_mut::<8>().0.iter_mut().zip(self.to_words())
+        {
             *bytes = word.to_le_bytes();
         }
+    }
+
+    /// The trailer without a checksum.
+    #[inline]
+    const fn to_words(self) -> [u64; 3] {
+        let Self { len, sender, sequence, stamp, kind, incarnation, run } = self;
+        let head = len as u64 | (sender as u64) << 16 | (sequence as u64) << 32;
+        let middle = (kind as u64) << 32 | (incarnation as u64) << 48;
+        [head, middle, stamp.sealed(run)]
     }
 
     #[inline]
@@ -520,7 +576,8 @@ mod tests {
                 let trailer = Trailer { len: 16, sender: fill.into(), stamp, ..Trailer::default() };
                 let mut slot = vec![fill; used(16)];
                 trailer.write(&mut slot);
-                seal_by_stamp(&mut slot, stamp, 2 - ticket as u16, u32::from(fill) + ticket);
+                let sequence = u32::from(fill) + ticket;
+                seal_by_stamps([&mut slot[..]].into_iter(), stamp, 2 - ticket as u16, sequence);
                 slot
             };
             let bytes = [slot(0), slot(1)].concat();

@@ -208,7 +208,6 @@ impl EndpointPair {
     fn put_and_take(&mut self, messages: u64, batch: u32) -> Result<(), BenchError> {
         let Self { owner, writer, payload, put } = self;
         let (mut taken, end) = (*put, *put + messages);
-        let mut receipts = Vec::with_capacity(batch as usize);
         while taken < end {
             for _ in 0..u64::from(batch).min(end - *put) {
                 parcel::write(payload, *put);
@@ -218,27 +217,26 @@ impl EndpointPair {
             writer.flush(OWNER)?;
             owner.endpoint.poll(owner.vigil.now());
             while taken < *put {
-                let due = taken;
                 let len = payload.len();
-                let expect = |message: &Message<'_>| {
+                let expect = |message: &Message<'_>, due| {
                     parcel::expect(message.sender, message.payload, len, due)
                 };
-                // What was put together is released together.
+                // What was put together is taken and released together.
                 let found = match batch {
-                    1 => owner.take(expect)?,
-                    _ => owner.hold(expect)?.map(|((), receipt)| receipts.push(receipt)),
-                };
-                match found {
-                    Some(()) => taken += 1,
-                    // A batch may be split by the end of a half.
-                    None => {
-                        owner.endpoint.poll(owner.vigil.now());
+                    1 => owner.take(|message| expect(message, taken))?.map_or(0, |()| 1),
+                    _ => {
+                        let mut due = taken;
+                        owner.take_run(|message| {
+                            due += 1;
+                            expect(message, due - 1)
+                        })?
                     }
+                };
+                taken += found;
+                if found == 0 {
+                    // A batch may be split by the end of a half.
+                    owner.endpoint.poll(owner.vigil.now());
                 }
-            }
-            if batch > 1 {
-                let released = owner.endpoint.release_all(receipts.drain(..));
-                debug_assert!(released.is_ok(), "they were taken just now");
             }
         }
         Ok(())

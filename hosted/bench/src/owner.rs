@@ -92,18 +92,22 @@ pub(super) fn rate(
         seat.endpoint.poll(seat.vigil.now());
         let before = taken;
         while taken - before < BURST {
-            let kind = seat.take(|message| {
+            let ended = open;
+            let found = seat.take_run(|message| {
                 let due = &mut due[message.sender.index() - 1];
                 parcel::expect(message.sender, message.payload, cell.bytes, *due)?;
                 *due += 1;
-                Ok(message.kind)
+                match message.kind {
+                    DATA => {}
+                    END => open -= 1,
+                    _ => return Err(BenchError::OutOfStep("a message of another phase")),
+                }
+                Ok(())
             })?;
-            match kind {
-                None => break,
-                Some(DATA) => taken += 1,
-                Some(END) => open -= 1,
-                Some(_) => return Err(BenchError::OutOfStep("a message of another phase")),
+            if found == 0 {
+                break;
             }
+            taken += found - (ended - open) as u64;
         }
         if taken == before {
             seat.vigil.idle()?;

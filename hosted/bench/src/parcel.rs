@@ -39,10 +39,12 @@ pub(super) const fn mark(seq: u64, offset: u64) -> [u8; 8] {
 /// The number of a message that was [written](write) with `len` bytes.
 #[inline]
 pub(super) fn read(payload: &[u8], len: usize) -> Option<u64> {
+    if payload.len() != len {
+        return None;
+    }
     let number = u64::from_le_bytes(*payload.first_chunk()?);
     let last = u64::from_le_bytes(*payload.last_chunk()?);
-    let whole = payload.len() == len && (len == 8 || last == !number);
-    whole.then_some(number)
+    (len == 8 || last == !number).then_some(number)
 }
 
 /// Refuses a message of `writer` that is not number `expected`.

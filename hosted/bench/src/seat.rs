@@ -158,6 +158,28 @@ impl BenchSeat {
         Ok(Some((deal(&message)?, receipt)))
     }
 
+    /// Takes the next messages that came together, and releases them when `deal` has dealt with
+    /// each; how many there were.
+    #[inline(always)]
+    pub(super) fn take_run(
+        &mut self,
+        mut deal: impl FnMut(&Message<'_>) -> Result<(), BenchError>,
+    ) -> Result<u64, BenchError> {
+        let mut dealt = Ok(());
+        let run = self.endpoint.take_run(self.vigil.now(), u32::MAX, |message| {
+            if dealt.is_ok()
+                && let Err(error) = deal(message)
+            {
+                dealt = Err(error);
+            }
+        });
+        dealt?;
+        let Some(run) = run else { return Ok(0) };
+        let released = self.endpoint.release_run(run);
+        debug_assert!(released.is_ok(), "they were taken and not released");
+        Ok(u64::from(run.count()))
+    }
+
     /// Waits for the next message, which its caller releases: behind the answer, that is sooner.
     pub(super) fn await_message<R>(
         &mut self,

@@ -143,11 +143,8 @@ impl TakenBatch {
     /// Takes messages until there are `max`, or no more.
     pub(super) fn fill(&mut self, max: usize, component: &mut Component) {
         self.clear();
-        while self.len() < max
-            && let Some(message) = component.take()
-        {
-            self.push(&message);
-        }
+        let left = |batch: &Self| u32::try_from(max - batch.len()).unwrap_or(u32::MAX);
+        while component.take_run(left(self), |message| self.push(message)).is_some() {}
     }
 
     fn push(&mut self, message: &Message<'_>) {

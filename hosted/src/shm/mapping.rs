@@ -61,7 +61,7 @@ impl ReadOnlyMapping {
     /// Length in words.
     #[must_use]
     pub fn word_count(&self) -> usize {
-        self.pages.len() / Segment::WORD_LEN
+        self.pages.word_count()
     }
 
     /// One word, by a relaxed load.
@@ -127,8 +127,8 @@ impl ReadOnlyMapping {
 /// For read-only pages the words may be loaded relaxed, and nothing else.
 #[inline]
 fn words_of(pages: &Pages) -> &[AtomicU64] {
-    let count = pages.len() / Segment::WORD_LEN;
-    // SAFETY: the pages are mapped for `len` bytes while they are borrowed, the base is aligned
+    let count = pages.word_count();
+    // SAFETY: the pages are mapped for so many words while they are borrowed, the base is aligned
     // to a page and `AtomicU64` has the layout of `u64`, for which every bit pattern is valid.
     // Other threads and processes may write at any time, which atomics allow. All accesses of
     // this mapping are of this one size, because its pages are owned by a `Mapping` or a

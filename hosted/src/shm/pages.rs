@@ -25,7 +25,8 @@ const IMMUTABLE: SealFlags = SEALS.union(SealFlags::WRITE);
 #[derive(Debug)]
 pub(super) struct Pages {
     base: NonNull<u8>,
-    len: usize,
+    /// Length in words, which is what each access looks at.
+    words: usize,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and unmapping works from any.
@@ -61,10 +62,16 @@ impl Pages {
         self.base
     }
 
-    /// Length in bytes, a positive multiple of a word.
+    /// Length in words, which is positive.
+    #[inline]
+    pub(super) fn word_count(&self) -> usize {
+        self.words
+    }
+
+    /// Length in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.words * Segment::WORD_LEN
     }
 
     fn map(
@@ -88,7 +95,7 @@ impl Pages {
             .map_err(SegmentError::os("mmap"))?;
         let base = NonNull::new(address.cast())
             .ok_or(SegmentError::Os { call: "mmap", errno: Errno::FAULT })?;
-        let pages = Self { base, len };
+        let pages = Self { base, words: len / Segment::WORD_LEN };
         // A fork of a member would write on after the member was fenced by its death.
         // SAFETY: the range is this mapping; its contents and this process' view do not change.
         unsafe { madvise(address, len, Advice::LinuxDontFork) }
@@ -101,7 +108,7 @@ impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: this is exactly the range that `map` got, unmapped once; everything that was
         // lent from it borrowed `self`.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len()) };
         debug_assert_eq!(unmapped, Ok(()), "a whole mapping can always be unmapped");
     }
 }

@@ -5,7 +5,7 @@
 //! last store, as that of a single release does.
 
 use super::super::half::{Bits, Place};
-use super::{Mailbox, Receipt, UnknownReceipt};
+use super::{Mailbox, Receipt, Run, UnknownReceipt};
 use crate::fabric::Fabric;
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
@@ -61,6 +61,17 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             place.journal(fabric, due);
         }
         released
+    }
+
+    /// As [`Self::release`] for all messages of `run`.
+    ///
+    /// # Errors
+    /// [`UnknownReceipt`] if one of them was released or restored already: nothing is released.
+    #[inline]
+    pub fn release_run(&mut self, fabric: &impl Fabric, run: Run) -> Result<(), UnknownReceipt> {
+        let place = Place { config: &self.config, regions: self.regions };
+        let half = &mut self.halves[(run.first.epoch & 1) as usize];
+        if half.finish_run(fabric, place, run) { Ok(()) } else { Err(UnknownReceipt) }
     }
 
     /// The message of `receipt` was taken and not processed: it is delivered again, after later

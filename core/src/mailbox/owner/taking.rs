@@ -6,11 +6,11 @@
 
 use super::super::half::Place;
 use super::super::watch::Expected;
-use super::{Mailbox, Message, Receipt};
+use super::{Mailbox, Message, Receipt, Run};
 use crate::fabric::Fabric;
 use crate::ids::Peer;
 use crate::time::Instant;
-use crate::wire::slot::{Glance, SlotError, Stamp, Trailer};
+use crate::wire::slot::{Glance, Sealing, SlotError, Stamp, Trailer};
 
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits. That of the next
@@ -27,6 +27,78 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             }
         }
         if self.has_undelivered() { self.take_other(fabric, now) } else { None }
+    }
+
+    /// Takes the next message, and with it what follows in its write if that is in order, `limit`
+    /// messages at most, and hands each to `deal`: as [`Self::take`] for each, for a third of the
+    /// work. `None` if no message has arrived, or `limit` is 0.
+    #[inline(always)]
+    pub fn take_run(
+        &mut self,
+        fabric: &impl Fabric,
+        now: Instant,
+        limit: u32,
+        mut deal: impl FnMut(&Message<'_>),
+    ) -> Option<Run> {
+        let behind = limit.checked_sub(1)?;
+        let message = self.take(fabric, now)?;
+        let (sender, Receipt(first)) = (message.sender, message.receipt);
+        deal(&message);
+        Some(Run { first, count: 1 + self.take_rest(fabric, sender, first, behind, deal) })
+    }
+
+    /// Takes what came from `sender` behind `first` in the same write, which was seen whole, `limit`
+    /// messages at most, and returns how many: those that [`Self::follow_plainly`] accepts.
+    #[inline(always)]
+    fn take_rest(
+        &mut self,
+        fabric: &impl Fabric,
+        sender: Peer,
+        first: Stamp,
+        limit: u32,
+        mut deal: impl FnMut(&Message<'_>),
+    ) -> u32 {
+        let Self { config, regions, halves, expected, scratch, .. } = self;
+        let half = &mut halves[(first.epoch & 1) as usize];
+        let (stamp, end) = (Stamp { ticket: first.ticket + 1, ..first }, half.seen_end);
+        let limit = limit.min(end.saturating_sub(stamp.ticket));
+        let is_plain = first.epoch == self.open
+            && self.missing.is_none()
+            && half.is_undisturbed()
+            && half.next() == stamp.ticket
+            && limit > 0
+            && half.are_untouched(stamp.ticket + limit)
+            && config.sealing(fabric) == Sealing::Stamp;
+        let Some(expected) =
+            expected[sender.index()].as_mut().filter(|it| is_plain && it.is_certain)
+        else {
+            return 0;
+        };
+        let due = Trailer {
+            sender: sender.0,
+            sequence: expected.sequence,
+            stamp,
+            incarnation: expected.incarnation,
+            #[expect(clippy::cast_possible_truncation, reason = "it came from a run")]
+            run: (end - stamp.ticket) as u16,
+            ..Trailer::default()
+        };
+        let slot = regions.slot(config, stamp);
+        slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
+            half.take_next();
+            expected.sequence = trailer.sequence.wrapping_add(1);
+            deal(&Message {
+                sender,
+                incarnation: trailer.incarnation,
+                sequence: trailer.sequence,
+                kind: trailer.kind,
+                payload,
+                receipt: Receipt(trailer.stamp),
+            });
+        });
+        let taken = half.next() - stamp.ticket;
+        self.counters.taken += u64::from(taken);
+        taken
     }
 
     /// As [`Self::take`], where the next ticket needs a closer look.

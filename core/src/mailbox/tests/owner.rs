@@ -7,7 +7,7 @@ use super::stepped::Stepped;
 use super::{OWNER, PEERS, SLOTS, STALL};
 use crate::fabric::{Completion, Fabric};
 use crate::ids::{Incarnation, Peer};
-use crate::mailbox::{Mailbox, Receipt};
+use crate::mailbox::{Mailbox, Message, Receipt};
 use crate::time::Instant;
 
 /// A message, copied out of the machine that lent it.
@@ -18,6 +18,19 @@ pub(super) struct Taken {
     pub(super) sequence: u32,
     pub(super) payload: Vec<u8>,
     pub(super) receipt: Receipt,
+}
+
+impl Taken {
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        assert_eq!(message.kind, 7);
+        Self {
+            sender: message.sender,
+            incarnation: message.incarnation,
+            sequence: message.sequence,
+            payload: message.payload.to_vec(),
+            receipt: message.receipt,
+        }
+    }
 }
 
 pub(super) struct Owner<'net> {
@@ -49,14 +62,7 @@ impl<'net> Owner<'net> {
         // As a poll does, which comes before in every loop.
         self.mailbox.look(&self.fabric, self.now);
         let message = self.mailbox.take(&self.fabric, self.now)?;
-        assert_eq!(message.kind, 7);
-        Some(Taken {
-            sender: message.sender,
-            incarnation: message.incarnation,
-            sequence: message.sequence,
-            payload: message.payload.to_vec(),
-            receipt: message.receipt,
-        })
+        Some(Taken::of(&message))
     }
 
     pub(super) fn release(&mut self, taken: &Taken) {

@@ -44,6 +44,16 @@ pub(crate) const EXPECTED: &[Expected] = &[
         &["integrity"],
         "batches that end with the same ticket of two epochs",
     ),
+    missed(
+        "mailbox/taken-ticket-behind-a-run-unnoticed",
+        &["once", "panic"],
+        "a batch beside a message that overtakes it",
+    ),
+    missed(
+        "mailbox/run-released-without-its-journal",
+        &["once"],
+        "messages that are released together",
+    ),
     // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(

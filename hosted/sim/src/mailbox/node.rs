@@ -9,7 +9,7 @@ use weft_core::endpoint::Plan;
 use weft_core::fabric::{Completion, Fabric, Memory, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::lane::{LANE_WORK, LaneReader, LaneWriter};
-use weft_core::mailbox::{Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
+use weft_core::mailbox::{Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt};
 use weft_core::wire::crc32c;
 use weft_core::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 
@@ -82,6 +82,16 @@ struct Lanes {
     pending: u32,
 }
 
+/// What a node keeps of a message until it is released.
+type Hand = (Receipt, Option<Name>);
+
+/// The message in the node's hands, and that it was taken.
+fn hand(message: &Message<'_>) -> (Hand, MailboxEvent) {
+    let (sender, payload) = (message.sender, message.payload.to_vec());
+    let id = (message.incarnation, message.sequence);
+    ((message.receipt, Name::of(&payload)), MailboxEvent::Taken { sender, id, payload })
+}
+
 /// The machines of one incarnation.
 #[derive(Clone, Debug, Hash)]
 pub struct MailboxNode {
@@ -95,7 +105,7 @@ pub struct MailboxNode {
     staged: Vec<VecDeque<Name>>,
     made: Vec<u32>,
     /// Taken and not released.
-    hands: VecDeque<(Receipt, Option<Name>)>,
+    hands: VecDeque<Hand>,
     /// Forged tickets that were recorded.
     noticed: u64,
     /// Messages in doubt after a loss are always put again.
@@ -279,14 +289,34 @@ impl MailboxNode {
             if self.hands.len() == HANDS_MAX {
                 break;
             }
-            let Some(message) = self.mailbox.take(&seat.fabric, seat.now) else {
-                break;
+            let mut came = Vec::new();
+            let run = if seat.draw(2) == 0 {
+                let limit = (HANDS_MAX - self.hands.len()) as u32;
+                let deal = |message: &Message<'_>| came.push(hand(message));
+                self.mailbox.take_run(&seat.fabric, seat.now, limit, deal)
+            } else {
+                let message = self.mailbox.take(&seat.fabric, seat.now);
+                came.extend(message.as_ref().map(hand));
+                None
             };
-            let (sender, payload) = (message.sender, message.payload.to_vec());
-            let id = (message.incarnation, message.sequence);
-            self.hands.push_back((message.receipt, Name::of(&payload)));
+            if came.is_empty() {
+                break;
+            }
             self.notice(seat);
-            seat.record(MailboxEvent::Taken { sender, id, payload });
+            // What was taken together is often released so.
+            let released = run.filter(|run| run.count() > 1 && seat.draw(2) == 1);
+            for (hand, event) in came {
+                seat.record(event);
+                match hand.1 {
+                    Some(name) if released.is_some() => seat.record(MailboxEvent::Released(name)),
+                    _ if released.is_some() => {}
+                    _ => self.hands.push_back(hand),
+                }
+            }
+            if let Some(run) = released {
+                let released = self.mailbox.release_run(&seat.fabric, run);
+                released.expect("messages that were taken can be released");
+            }
         }
         self.notice(seat);
     }

@@ -125,6 +125,15 @@ impl Component {
     }
 
     #[inline]
+    pub(crate) fn take_run(
+        &mut self,
+        limit: u32,
+        deal: impl FnMut(&mailbox::Message<'_>),
+    ) -> Option<mailbox::Run> {
+        self.endpoint.take_run(Instant(self.passed_ns), limit, deal)
+    }
+
+    #[inline]
     pub(crate) fn release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
         self.endpoint.release(receipt)
     }
