@@ -13,12 +13,14 @@
 //! damaged word misleads no successor. Zeroed memory is the journal of a mailbox that was never
 //! used.
 
+use core::ops::Range;
+
 use super::mutants::{
     BITMAP_NOT_CLEARED, JOURNAL_IGNORED, RUN_UNJOURNALLED, SEEN_END_KEPT, STAMPS_NOT_CLEARED,
     TAKE_JOURNALLED, TAKEN_BEHIND_RUN,
 };
 use super::{Config, Regions, Run};
-use crate::fabric::{Fabric, Memory};
+use crate::fabric::{At, Fabric, Memory};
 use crate::wire::slot::{Stamp, cleared};
 
 /// What became of a ticket.
@@ -125,9 +127,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         }
         let slots = place.config.slots();
         let range = if self.has_strays { 0..slots } else { self.owed..self.stamped.min(slots) };
-        for ticket in range {
-            place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
-        }
+        place.clear_stamps(fabric, self.epoch, range);
     }
 
     /// The half of `epoch` as journalled; `owed` tickets were given out if it is still open.
@@ -201,7 +201,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
 
     /// More tickets were given out while the half is open.
     pub(super) fn owe(&mut self, owed: u32) {
-        self.owed = self.owed.max(owed);
+        if owed > self.owed {
+            self.owed = owed;
+        }
     }
 
     /// The half was closed with `owed` tickets given out.
@@ -285,7 +287,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         // No peer can write the slot any more; it holds a message of an earlier epoch, or of this
         // one without the end of its write.
-        place.clear_stamp(fabric, Stamp { epoch: self.epoch, ticket });
+        place.clear_stamps(fabric, self.epoch, ticket..ticket + 1);
         self.skipped = self.skipped.max(ticket + 1);
         self.finish(fabric, place, ticket);
     }
@@ -369,13 +371,23 @@ impl Place<'_> {
         if undecided && shown == before.epoch { shown } else { newest.epoch }
     }
 
-    /// The slot of `stamp` holds no message for its ticket in any epoch.
-    fn clear_stamp(self, fabric: &impl Fabric, stamp: Stamp) {
-        let end = self.regions.slot(self.config, stamp).end;
-        let word = fabric.memory().load(end.region, end.offset - 8);
-        if word != cleared(word) {
-            fabric.memory().store(end.region, end.offset - 8, cleared(word));
+    /// The slots of `tickets` hold no message for these in any epoch.
+    fn clear_stamps(self, fabric: &impl Fabric, epoch: u32, tickets: Range<u32>) {
+        if tickets.is_empty() {
+            return;
         }
+        let Range { start: ticket, end } = tickets;
+        let (stride, memory) = (self.config.stride(), fabric.memory());
+        let At { region, offset } = self.regions.slot(self.config, Stamp { epoch, ticket }).end;
+        let mut at = offset - 8;
+        let slots = (offset - stride, stride, end - ticket);
+        memory.load_ends(region, slots, |[word]| {
+            if word != cleared(word) {
+                memory.store(region, at, cleared(word));
+            }
+            at += stride;
+            true
+        });
     }
 
     /// Whether no owner ever closed a half and the word never gave out a ticket.

@@ -66,6 +66,13 @@ impl RivalRound {
     pub(super) fn ratio(&self) -> f64 {
         self.weft_ns / self.rival_ns
     }
+
+    /// Whether all three were measured in one mode of the host. Between near and far, a line and a
+    /// message take four times as long and more.
+    pub(super) fn is_paired(&self) -> bool {
+        let same_mode = self.line_ns / 2.0..self.line_ns * 3.0;
+        same_mode.contains(&self.weft_ns) && same_mode.contains(&self.rival_ns)
+    }
 }
 
 /// One row of the table.
