@@ -92,7 +92,7 @@ macro_rules! as_each_of {
             $($machines.for_each(|it| it.handle_fenced(peer));)*
         }
 
-        // For no machine it is nothing, and a call is more.
+        // Without machines there is nothing to do, and a call would cost more than that.
         #[inline(always)]
         fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
             let $all = self;

@@ -47,9 +47,9 @@ pub trait Memory {
         words
     }
 
-    /// The last words of each of `count` slots of `stride` bytes, the first of which is at
-    /// `offset`, loaded as by [`Self::load_end`], until `visit` returns `false`. It costs less than
-    /// one by one where memory is found once for all.
+    /// The last words of `count` slots of `stride` bytes each, from `offset` on, loaded slot by slot
+    /// as by [`Self::load_end`], until `visit` returns `false`. Fabrics may find the region once
+    /// for all slots.
     #[inline]
     fn load_ends<const WORDS: usize>(
         &self,
@@ -217,14 +217,14 @@ fn acquire() {
     }
 }
 
-/// The word at byte `offset`: of a multiple of 8 the rotation is the division, and of another it is
-/// beyond every run.
+/// `offset / 8`, or an index beyond every run if `offset` is no multiple of 8: one instruction, and
+/// no check besides that of the bounds.
 #[inline(always)]
 const fn word_index(offset: usize) -> usize {
     offset.rotate_right(3)
 }
 
-/// Loads the first of `words`, of these the last one first.
+/// Loads the first `WORDS` of `words`, in reverse order.
 ///
 /// # Panics
 /// When there are fewer.
@@ -281,12 +281,12 @@ impl<'a> Words<'a> {
         load_last_first(self.0.get(word_index(offset)..).unwrap_or_default())
     }
 
-    /// Loads the last words of each of `count` slots of `stride` bytes, the first of which is at
-    /// `offset`, the very last word first, until `visit` returns `false`.
+    /// Loads the last `WORDS` words of `count` slots of `stride` bytes each, from byte `offset` on:
+    /// slot by slot, in each the last word first, until `visit` returns `false`.
     ///
     /// # Panics
-    /// When the slots leave the run, are shorter than that, or `offset` or `stride` is no multiple
-    /// of 8.
+    /// When the slots leave the run or are shorter than `WORDS`, or when `offset` or `stride` is no
+    /// multiple of 8.
     #[inline(always)]
     pub fn load_ends<const WORDS: usize>(
         self,

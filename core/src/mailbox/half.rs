@@ -229,14 +229,14 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.next = self.next.min(ticket);
     }
 
-    /// Whether the tickets from the next one on were never taken, up to `end` and with it.
+    /// Whether no ticket from the next one up to and including `end` was ever taken.
     pub(super) fn are_untouched(&self, end: u32) -> bool {
         let end = end as usize + usize::from(!TAKEN_BEHIND_RUN.is_planted());
         let tickets = self.tickets.iter().take(end).skip(self.next as usize);
         tickets.fold(true, |are, ticket| are & (*ticket == Ticket::Open))
     }
 
-    /// The next ticket is taken; neither it nor the one behind it was before.
+    /// The next ticket is taken. Neither it nor the one behind it was taken before.
     #[inline(always)]
     pub(super) fn take_next(&mut self) {
         self.tickets[self.next as usize] = Ticket::Taken;
@@ -371,7 +371,7 @@ impl Place<'_> {
         if undecided && shown == before.epoch { shown } else { newest.epoch }
     }
 
-    /// The slots of `tickets` hold no message for these in any epoch.
+    /// Clears the stamps of the slots of `tickets`: they hold no message in any epoch.
     fn clear_stamps(self, fabric: &impl Fabric, epoch: u32, tickets: Range<u32>) {
         if tickets.is_empty() {
             return;

@@ -31,7 +31,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     /// Takes the next message, and with it what follows in its write if that is in order, `limit`
     /// messages at most, and hands each to `deal`: as [`Self::take`] for each, for a third of the
-    /// work. `None` if no message has arrived, or `limit` is 0.
+    /// instructions. `None` if no message has arrived, or `limit` is 0. Should `deal` panic, the
+    /// messages that it got are taken, and their receipts are all there is to release them by.
     #[inline(always)]
     pub fn take_run(
         &mut self,
@@ -44,21 +45,21 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let message = self.take(fabric, now)?;
         let (sender, Receipt(first)) = (message.sender, message.receipt);
         deal(&message);
-        Some(Run { first, count: 1 + self.take_rest(fabric, sender, first, behind, deal) })
+        Some(Run { first, count: 1 + self.take_rest(fabric, now, (sender, first), behind, deal) })
     }
 
-    /// Takes what came from `sender` behind `first` in the same write, which was seen whole, `limit`
-    /// messages at most, and returns how many: those that [`Self::follow_plainly`] accepts.
+    /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit` messages
+    /// at most, and returns how many: those that [`Self::follow_plainly`] accepts.
     #[inline(always)]
     fn take_rest(
         &mut self,
         fabric: &impl Fabric,
-        sender: Peer,
-        first: Stamp,
+        now: Instant,
+        (sender, first): (Peer, Stamp),
         limit: u32,
         mut deal: impl FnMut(&Message<'_>),
     ) -> u32 {
-        let Self { config, regions, halves, expected, scratch, .. } = self;
+        let Self { config, regions, halves, expected, scratch, counters, .. } = self;
         let half = &mut halves[(first.epoch & 1) as usize];
         let (stamp, end) = (Stamp { ticket: first.ticket + 1, ..first }, half.seen_end);
         let limit = limit.min(end.saturating_sub(stamp.ticket));
@@ -86,6 +87,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let slot = regions.slot(config, stamp);
         slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
             half.take_next();
+            counters.taken += 1;
             expected.sequence = trailer.sequence.wrapping_add(1);
             deal(&Message {
                 sender,
@@ -97,7 +99,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             });
         });
         let taken = half.next() - stamp.ticket;
-        self.counters.taken += u64::from(taken);
+        if taken > 0 {
+            self.in_order_at = now;
+        }
         taken
     }
 

@@ -2,12 +2,14 @@
 
 use std::vec::Vec;
 
-use super::harness::{Cluster, World, world_with};
+use super::super::half::{Half, Place};
+use super::harness::{Cluster, FIRST, World, world_with};
 use super::owner::{Owner, Taken};
-use super::{A, B, OWNER};
-use crate::fabric::{At, Memory, Placement};
+use super::{A, B, OWNER, STALL};
+use crate::fabric::loopback::Net;
+use crate::fabric::{At, Fabric, Layout, Memory, Placement};
 use crate::ids::Peer;
-use crate::mailbox::{Run, UnknownReceipt};
+use crate::mailbox::{Config, Run, UnknownReceipt};
 use crate::wire::slot::Stamp;
 
 /// Halves of eight slots, where a write from bytes is placed as in shared memory.
@@ -158,4 +160,30 @@ fn a_run_that_was_released_costs_one_store_and_is_not_delivered_to_a_successor()
     assert!(!owner.fabric.is_dead());
     cluster.succeed_owner(&[A]);
     assert_eq!(cluster.owner.drain_payloads(), [b"a3", b"a4"]);
+}
+
+#[test]
+fn a_run_across_words_of_the_journal_sets_the_bits_of_its_tickets_alone() {
+    const SLOTS: u32 = 192;
+    let config = Config::new(2, SLOTS, 8, STALL).unwrap();
+    for (begin, end) in [(0, 1), (0, 64), (63, 65), (64, 128), (60, 130), (1, 192), (191, 192)] {
+        let mut layout = Layout::new(2);
+        let regions = config.add_regions(&mut layout).unwrap();
+        let net = Net::<2, 2048>::new(layout);
+        let fabric = net.endpoint(OWNER, FIRST);
+        let place = Place { config: &config, regions };
+        let mut half = Half::<{ SLOTS as usize }>::drained(0);
+        half.begin(&fabric, place, 2);
+        half.owe(SLOTS);
+        (0..SLOTS).for_each(|ticket| assert!(!half.take(&fabric, place, ticket)));
+        let run = Run { first: Stamp { epoch: 2, ticket: begin }, count: end - begin };
+        assert!(half.finish_run(&fabric, place, run));
+        let journalled = |ticket: &u32| {
+            let at = regions.bitmap(&config, 2, ticket / 64);
+            fabric.memory().load(at.region, at.offset) >> (ticket % 64) & 1 == 1
+        };
+        assert!((0..SLOTS).filter(journalled).eq(begin..end), "{begin} to {end}");
+        assert_eq!(half.outstanding(), SLOTS - (end - begin));
+        assert!(!half.finish_run(&fabric, place, run));
+    }
 }

@@ -123,8 +123,8 @@ fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
 #[derive(Debug, Args)]
 struct CountBenchArguments {
     /// Messages, or polls, that each row is counted over; a step of the process takes 50 us or so. One
-    /// put carries 127 of 8 bytes.
-    #[arg(long, default_value_t = 127, value_name = "COUNT",
+    /// put carries 128 of 8 bytes.
+    #[arg(long, default_value_t = 128, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     messages: u64,
 }

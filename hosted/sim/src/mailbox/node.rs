@@ -304,19 +304,17 @@ impl MailboxNode {
             }
             self.notice(seat);
             // What was taken together is often released so.
-            let released = run.filter(|run| run.count() > 1 && seat.draw(2) == 1);
-            for (hand, event) in came {
-                seat.record(event);
-                match hand.1 {
-                    Some(name) if released.is_some() => seat.record(MailboxEvent::Released(name)),
-                    _ if released.is_some() => {}
-                    _ => self.hands.push_back(hand),
-                }
-            }
-            if let Some(run) = released {
-                let released = self.mailbox.release_run(&seat.fabric, run);
-                released.expect("messages that were taken can be released");
-            }
+            let together = run.filter(|run| run.count() > 1 && seat.draw(2) == 1);
+            let (hands, events): (Vec<_>, Vec<_>) = came.into_iter().unzip();
+            events.into_iter().for_each(|event| seat.record(event));
+            let Some(run) = together else {
+                self.hands.extend(hands);
+                continue;
+            };
+            let released = self.mailbox.release_run(&seat.fabric, run);
+            released.expect("messages that were taken can be released");
+            let names = hands.into_iter().filter_map(|(_, name)| name);
+            names.for_each(|name| seat.record(MailboxEvent::Released(name)));
         }
         self.notice(seat);
     }
