@@ -209,10 +209,11 @@ impl EndpointPair {
         let Self { owner, writer, payload, put } = self;
         let (mut taken, end) = (*put, *put + messages);
         while taken < end {
-            for _ in 0..u64::from(batch).min(end - *put) {
-                parcel::write(payload, *put);
+            let due = *put..end.min(*put + u64::from(batch));
+            *put = due.end;
+            for number in due {
+                parcel::write(payload, number);
                 writer.endpoint.stage(OWNER, DATA, payload)?;
-                *put += 1;
             }
             writer.flush(OWNER)?;
             owner.endpoint.poll(owner.vigil.now());

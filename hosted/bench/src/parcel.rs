@@ -43,8 +43,11 @@ pub(super) fn read(payload: &[u8], len: usize) -> Option<u64> {
         return None;
     }
     let number = u64::from_le_bytes(*payload.first_chunk()?);
+    if len == 8 {
+        return Some(number);
+    }
     let last = u64::from_le_bytes(*payload.last_chunk()?);
-    (len == 8 || last == !number).then_some(number)
+    (last == !number).then_some(number)
 }
 
 /// Refuses a message of `writer` that is not number `expected`.
