@@ -58,6 +58,7 @@ mod event;
 mod lanes;
 mod machines;
 mod member;
+mod messages;
 mod mutants;
 mod plan;
 
@@ -72,9 +73,7 @@ use heapless::Deque;
 use crate::fabric::{Completion, Fabric, FenceError, WorkId};
 use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::lane::{LANE_WORK, is_pulse};
-use crate::mailbox::{
-    self, Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent, Receipt, Run, UnknownReceipt,
-};
+use crate::mailbox::{self, Mailbox, OUTBOX_WORK, OWNER_WORK, Outbox, PutEvent};
 use crate::neb::{self, NEB_WORK, Neb};
 use crate::time::{Duration, Instant};
 use crate::wheel::{Key, NoSuchKey, Wheel};
@@ -407,68 +406,6 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     /// The checksum of the fabric, CRC-32C.
     pub fn crc32c(&self, bytes: &[u8]) -> u32 {
         self.fabric.crc32c(bytes)
-    }
-
-    /// The next message of the own mailbox.
-    #[inline(always)]
-    pub fn take(&mut self, now: Instant) -> Option<Message<'_>> {
-        self.mailbox.take(&self.fabric, now)
-    }
-
-    /// The next messages of the own mailbox that came together, `limit` at most: see
-    /// [`Mailbox::take_run`].
-    #[inline(always)]
-    pub fn take_run(
-        &mut self,
-        now: Instant,
-        limit: u32,
-        deal: impl FnMut(&Message<'_>),
-    ) -> Option<Run> {
-        self.mailbox.take_run(&self.fabric, now, limit, deal)
-    }
-
-    /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
-    pub fn has_message(&mut self, now: Instant) -> bool {
-        self.mailbox.has_message(&self.fabric, now)
-    }
-
-    /// The message of `receipt` has been processed.
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`].
-    #[inline(always)]
-    pub fn release(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
-        self.mailbox.release(&self.fabric, receipt)
-    }
-
-    /// As [`Self::release`] for each of `receipts`, for less: see [`Mailbox::release_all`].
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`] at the first such receipt: those before it are released.
-    #[inline]
-    pub fn release_all(
-        &mut self,
-        receipts: impl IntoIterator<Item = Receipt>,
-    ) -> Result<(), UnknownReceipt> {
-        self.mailbox.release_all(&self.fabric, receipts)
-    }
-
-    /// As [`Self::release`] for all messages of `run`.
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`]: nothing is released.
-    #[inline]
-    pub fn release_run(&mut self, run: Run) -> Result<(), UnknownReceipt> {
-        self.mailbox.release_run(&self.fabric, run)
-    }
-
-    /// The message of `receipt` was taken and not processed: it is delivered again, after later
-    /// messages of its sender if they have been delivered already.
-    ///
-    /// # Errors
-    /// [`UnknownReceipt`].
-    pub fn restore(&mut self, receipt: Receipt) -> Result<(), UnknownReceipt> {
-        self.mailbox.restore(receipt)
     }
 
     /// The longest message in bytes.

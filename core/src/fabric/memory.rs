@@ -47,9 +47,9 @@ pub trait Memory {
         words
     }
 
-    /// The last words of `count` slots of `stride` bytes each, from `offset` on, loaded slot by slot
-    /// as by [`Self::load_end`], until `visit` returns `false`. Fabrics may find the region once
-    /// for all slots.
+    /// The last words of `count` slots of `stride` bytes each, from `offset` on, loaded slot by
+    /// slot as by [`Self::load_end`], until `visit` returns `false`. Fabrics may find the region
+    /// once for all slots.
     #[inline]
     fn load_ends<const WORDS: usize>(
         &self,

@@ -156,8 +156,8 @@ impl fmt::Display for SlotError {
 impl core::error::Error for SlotError {}
 
 /// Seals the slots of one write by their stamps: sets stamp, run and sequence. The first gets
-/// `stamp`, `run` and `sequence`, and the next ones what follows from these. Each of `slots` ends with a slot whose trailer was
-/// [written](Trailer::write).
+/// `stamp`, `run` and `sequence`, and the next ones what follows from these. Each of `slots` ends
+/// with a slot whose trailer was [written](Trailer::write).
 ///
 /// # Panics
 /// When one of `slots` is shorter than a trailer: a bug of the caller.
@@ -269,8 +269,8 @@ impl Slot {
 
     /// Glances at this slot and those behind it, `count` of a write that was seen whole, sealed by
     /// stamps. `first` is what this slot is to hold, with 0 for length and kind, which may be any;
-    /// the others continue its sequence. `visit` gets each message with its copy, up to a slot that holds
-    /// something else.
+    /// the others continue its sequence. `visit` gets each message with its copy, up to a slot that
+    /// holds something else.
     #[inline(always)]
     pub fn glance_rest(
         &self,

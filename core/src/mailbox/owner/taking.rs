@@ -48,8 +48,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         Some(Run { first, count: 1 + self.take_rest(fabric, now, (sender, first), behind, deal) })
     }
 
-    /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit` messages
-    /// at most, and returns how many: those that [`Self::follow_plainly`] accepts.
+    /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit`
+    /// messages at most, and returns how many: those that [`Self::follow_plainly`] accepts.
     #[inline(always)]
     fn take_rest(
         &mut self,

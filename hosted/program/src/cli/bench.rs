@@ -122,8 +122,8 @@ fn between(least: i64, most: i64) -> clap::builder::RangedI64ValueParser<u32> {
 
 #[derive(Debug, Args)]
 struct CountBenchArguments {
-    /// Messages, or polls, that each row is counted over; a step of the process takes 50 us or so. One
-    /// put carries 128 of 8 bytes.
+    /// Messages, or polls, that each row is counted over; one put carries 128 of 8 bytes. A step of
+    /// the process takes 50 us or so.
     #[arg(long, default_value_t = 128, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     messages: u64,
