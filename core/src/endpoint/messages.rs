@@ -15,7 +15,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     }
 
     /// The next messages of the own mailbox that came together, `limit` at most: see
-    /// [`Mailbox::take_run`].
+    /// [`Mailbox::take_run`](crate::mailbox::Mailbox::take_run).
     #[inline(always)]
     pub fn take_run(
         &mut self,
@@ -40,7 +40,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.mailbox.release(&self.fabric, receipt)
     }
 
-    /// As [`Self::release`] for each of `receipts`, for less: see [`Mailbox::release_all`].
+    /// As [`Self::release`] for each of `receipts`, for less: see
+    /// [`Mailbox::release_all`](crate::mailbox::Mailbox::release_all).
     ///
     /// # Errors
     /// [`UnknownReceipt`] at the first such receipt: those before it are released.
