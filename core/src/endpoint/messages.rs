@@ -8,7 +8,9 @@ use crate::time::Instant;
 impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
     Endpoint<F, SLOTS, PEERS, M>
 {
-    /// The next message of the own mailbox.
+    /// The next message of the own mailbox. A loop that takes has to [`poll`](Self::poll) as well:
+    /// between two polls the next ticket's message alone is found, and only in the half that the
+    /// last poll found open.
     #[inline(always)]
     pub fn take(&mut self, now: Instant) -> Option<Message<'_>> {
         self.mailbox.take(&self.fabric, now)

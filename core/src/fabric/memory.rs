@@ -125,11 +125,10 @@ impl<M: WordMemory> Memory for M {
     fn load_ends<const WORDS: usize>(
         &self,
         region: Region,
-        (offset, stride, count): (u32, u32, u32),
+        slots: (u32, u32, u32),
         visit: impl FnMut([u64; WORDS]) -> bool,
     ) {
-        let [offset, stride, count] = [offset, stride, count].map(|it| it as usize);
-        self.words(region).load_ends(offset, stride, count, visit);
+        self.words(region).load_ends(slots, visit);
     }
 
     #[inline(always)]
@@ -290,11 +289,10 @@ impl<'a> Words<'a> {
     #[inline(always)]
     pub fn load_ends<const WORDS: usize>(
         self,
-        offset: usize,
-        stride: usize,
-        count: usize,
+        (offset, stride, count): (u32, u32, u32),
         mut visit: impl FnMut([u64; WORDS]) -> bool,
     ) {
+        let [offset, stride, count] = [offset, stride, count].map(|it| it as usize);
         assert!((offset | stride).is_multiple_of(8), "slots of {stride} bytes at byte {offset}");
         let mut slots = self.range(offset, count * stride).0.chunks_exact(stride / 8);
         slots.all(|slot| visit(load_last_first(&slot[slot.len() - WORDS..])));

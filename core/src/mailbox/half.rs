@@ -260,10 +260,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         let words = begin / 64..end.div_ceil(64);
         for index in words.filter(|_| !RUN_UNJOURNALLED.is_planted()) {
             let (from, to) = (begin.max(index * 64) % 64, end.min((index + 1) * 64) - index * 64);
-            place.journal(
-                fabric,
-                Bits { epoch, index, bits: u64::MAX >> (64 - to) & u64::MAX << from },
-            );
+            let bits = u64::MAX >> (64 - to) & u64::MAX << from;
+            place.journal(fabric, Bits { epoch, index, bits });
         }
         true
     }

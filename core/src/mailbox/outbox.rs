@@ -28,7 +28,7 @@ use crate::fabric::{
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
-use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, seal, seal_by_stamps, used};
+use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, checksum, seal_by_stamps, used};
 
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
@@ -441,19 +441,11 @@ impl Outbox {
         self.claim(fabric, Claim::Holding { first, count });
         let sealing = self.config.sealing(fabric);
         let stride = self.config.stride() as usize;
-        let slots = self.stage[..count as usize * stride].chunks_exact_mut(stride);
+        let slots = &mut self.stage[..count as usize * stride];
         #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
-        let (run, sequence) = (count as u16, self.sequence);
-        match sealing {
-            Sealing::Stamp => seal_by_stamps(slots, first, run, sequence),
-            Sealing::Checksum => {
-                for (index, slot) in (0..run).zip(slots) {
-                    let behind = u32::from(index);
-                    let stamp = Stamp { ticket: first.ticket + behind, ..first };
-                    let sequence = sequence.wrapping_add(behind);
-                    seal(slot, stamp, run - index, sequence, |it| fabric.crc32c(it));
-                }
-            }
+        seal_by_stamps(slots.chunks_exact_mut(stride), first, count as u16, self.sequence);
+        if sealing == Sealing::Checksum {
+            slots.chunks_exact_mut(stride).for_each(|slot| checksum(slot, |it| fabric.crc32c(it)));
         }
         self.write(fabric, first, count)
     }

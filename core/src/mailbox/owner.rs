@@ -67,6 +67,15 @@ pub struct Message<'a> {
     pub receipt: Receipt,
 }
 
+impl<'a> Message<'a> {
+    #[inline(always)]
+    const fn new(trailer: &Trailer, payload: &'a [u8]) -> Self {
+        let Trailer { sender, incarnation, sequence, kind, stamp, .. } = *trailer;
+        let (sender, receipt) = (Peer(sender), Receipt(stamp));
+        Self { sender, incarnation, sequence, kind, payload, receipt }
+    }
+}
+
 /// Messages of neighbouring tickets that were taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run {

@@ -178,24 +178,27 @@ pub fn seal_by_stamps<'a>(
     }
 }
 
-/// As [`seal_by_stamps`] for one slot, and computes the checksum of the payload and the trailer.
+/// Computes the checksum of the payload and the trailer of `slot`, which has its stamp.
 ///
 /// # Panics
 /// When `slot` is shorter than its payload and a trailer: a bug of the caller.
 #[inline]
-pub fn seal(
-    slot: &mut [u8],
-    stamp: Stamp,
-    run: u16,
-    sequence: u32,
-    checksum: impl Fn(&[u8]) -> u32,
-) {
-    seal_by_stamps(core::iter::once(&mut *slot), stamp, run, sequence);
+pub fn checksum(slot: &mut [u8], crc32c: impl Fn(&[u8]) -> u32) {
     let len = usize::from(u16_at(trailer_of(slot), 0));
     let start = slot.len() - used(len);
     trailer_of(slot)[field::CRC..field::KIND].copy_from_slice(&[0; 4]);
-    let crc = checksum(&slot[start..]);
+    let crc = crc32c(&slot[start..]);
     trailer_of(slot)[field::CRC..field::KIND].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Both, for a write of one slot or the first of `run`.
+///
+/// # Panics
+/// As [`checksum`].
+#[inline]
+pub fn seal(slot: &mut [u8], stamp: Stamp, run: u16, sequence: u32, crc32c: impl Fn(&[u8]) -> u32) {
+    seal_by_stamps(core::iter::once(&mut *slot), stamp, run, sequence);
+    checksum(slot, crc32c);
 }
 
 /// The last bytes of `slot`.

@@ -219,19 +219,15 @@ impl EndpointPair {
             owner.endpoint.poll(owner.vigil.now());
             while taken < *put {
                 let len = payload.len();
-                let expect = |message: &Message<'_>, due| {
-                    parcel::expect(message.sender, message.payload, len, due)
+                let mut due = taken;
+                let expect = |message: &Message<'_>| {
+                    due += 1;
+                    parcel::expect(message.sender, message.payload, len, due - 1)
                 };
                 // What was put together is taken and released together.
                 let found = match batch {
-                    1 => owner.take(|message| expect(message, taken))?.map_or(0, |()| 1),
-                    _ => {
-                        let mut due = taken;
-                        owner.take_run(|message| {
-                            due += 1;
-                            expect(message, due - 1)
-                        })?
-                    }
+                    1 => owner.take(expect)?.map_or(0, |()| 1),
+                    _ => owner.take_run(expect)?,
                 };
                 taken += found;
                 if found == 0 {

@@ -92,13 +92,12 @@ pub(super) fn rate(
         seat.endpoint.poll(seat.vigil.now());
         let before = taken;
         while taken - before < BURST {
-            let ended = open;
             let found = seat.take_run(|message| {
                 let due = &mut due[message.sender.index() - 1];
                 parcel::expect(message.sender, message.payload, cell.bytes, *due)?;
                 *due += 1;
                 match message.kind {
-                    DATA => {}
+                    DATA => taken += 1,
                     END => open -= 1,
                     _ => return Err(BenchError::OutOfStep("a message of another phase")),
                 }
@@ -107,7 +106,6 @@ pub(super) fn rate(
             if found == 0 {
                 break;
             }
-            taken += found - (ended - open) as u64;
         }
         if taken == before {
             seat.vigil.idle()?;

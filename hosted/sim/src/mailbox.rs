@@ -42,6 +42,7 @@ pub(super) use expected::EXPECTED;
 pub(super) use ledger::MailboxLedger;
 pub use name::Name;
 pub use node::MailboxEvent;
+pub(crate) use node::{Hand, hand};
 
 /// The most slots of a half in any run.
 const SLOTS: usize = 8;

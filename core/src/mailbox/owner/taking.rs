@@ -30,8 +30,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Takes the next message, and with it what follows in its write if that is in order, `limit`
-    /// messages at most, and hands each to `deal`: as [`Self::take`] for each, for a third of the
-    /// instructions. `None` if no message has arrived, or `limit` is 0. Should `deal` panic, the
+    /// messages at most, and hands each to `deal`: as [`Self::take`] for each, for less (`weft
+    /// bench count`). `None` if no message has arrived, or `limit` is 0. Should `deal` panic, the
     /// messages that it got are taken, and their receipts are all there is to release them by.
     #[inline(always)]
     pub fn take_run(
@@ -89,14 +89,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             half.take_next();
             counters.taken += 1;
             expected.sequence = trailer.sequence.wrapping_add(1);
-            deal(&Message {
-                sender,
-                incarnation: trailer.incarnation,
-                sequence: trailer.sequence,
-                kind: trailer.kind,
-                payload,
-                receipt: Receipt(trailer.stamp),
-            });
+            deal(&Message::new(trailer, payload));
         });
         let taken = half.next() - stamp.ticket;
         if taken > 0 {
@@ -150,14 +143,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             self.follow(trailer.sender, trailer.incarnation, trailer.sequence, stamp);
         }
         self.counters.taken += 1;
-        Message {
-            sender: Peer(trailer.sender),
-            incarnation: trailer.incarnation,
-            sequence: trailer.sequence,
-            kind: trailer.kind,
-            payload: &self.scratch.0[..usize::from(trailer.len)],
-            receipt: Receipt(stamp),
-        }
+        Message::new(trailer, &self.scratch.0[..usize::from(trailer.len)])
     }
 
     /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.

@@ -390,6 +390,41 @@ fn a_message_that_vanished_is_noticed_with_its_senders_next_one() {
     assert_eq!(forged(&cluster), (Some(Forgery::Sequence { sender: B, due: 1, came: 2 }), 1));
 }
 
+/// Lets both halves begin again.
+fn turn_over(cluster: &mut Cluster<'_>) {
+    for round in 0..4u8 {
+        (0..4).for_each(|_| assert!(cluster.writer(B).put(&[round]).is_some()));
+        assert_eq!(cluster.owner.drain_payloads(), [[round]; 4]);
+    }
+}
+
+/// A half that was recovered, had a sender fenced or a ticket skipped shows nothing of that in its
+/// next epoch: evidence counts again.
+#[test]
+fn what_disturbed_a_half_is_over_with_its_epoch() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    turn_over(&mut cluster);
+    cluster.succeed_owner(&[A, B]);
+    turn_over(&mut cluster);
+    cluster.revive(A);
+    turn_over(&mut cluster);
+    let (at, before) = (world.regions.word(), forged(&cluster).1);
+    (0..3).for_each(|_| assert!(cluster.writer(B).put(b"before").is_some()));
+    post(&mut cluster, Op::FetchAdd { at, add: 1 });
+    assert_eq!(cluster.owner.drain_payloads(), [b"before"; 3]);
+    let (evidence, now) = forged(&cluster);
+    assert!(matches!(evidence, Some(Forgery::NotAskedFor { .. })));
+    assert_eq!(now, before + 1);
+    turn_over(&mut cluster);
+    cluster.writer(B).put(b"vanishes");
+    post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
+    cluster.writer(A).put(b"in its slot");
+    cluster.writer(B).put(b"next");
+    assert_eq!(cluster.owner.drain_payloads(), [&b"in its slot"[..], b"next"]);
+    assert!(matches!(forged(&cluster).0, Some(Forgery::Sequence { sender: B, .. })));
+}
+
 #[test]
 fn a_foreign_epoch_is_noticed_once() {
     let world = world(8);

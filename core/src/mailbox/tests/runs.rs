@@ -46,8 +46,7 @@ fn take_at_most(owner: &mut Owner<'_>, limit: u32) -> Option<(Run, Vec<Taken>)> 
 
 /// The payloads of the next run.
 fn take_payloads(owner: &mut Owner<'_>) -> Vec<Vec<u8>> {
-    let taken = take_run(owner).map_or_else(Vec::new, |(_, taken)| taken);
-    taken.into_iter().map(|it| it.payload).collect()
+    take_run(owner).into_iter().flat_map(|(_, taken)| taken).map(|it| it.payload).collect()
 }
 
 #[test]
@@ -74,9 +73,10 @@ fn a_run_has_no_more_messages_than_its_limit() {
     put(&mut cluster, A, &[b"0", b"1", b"2", b"3", b"4", b"5"]);
     let mut all = Vec::new();
     for (limit, count) in [(0, 0), (1, 1), (3, 3), (0, 0), (3, 2), (1, 0)] {
-        let taken = take_at_most(&mut cluster.owner, limit).map_or_else(Vec::new, |it| it.1);
-        assert_eq!(taken.len(), count);
-        all.extend(taken.into_iter().flat_map(|it| it.payload));
+        let before = all.len();
+        let run = take_at_most(&mut cluster.owner, limit).into_iter();
+        all.extend(run.flat_map(|(_, taken)| taken).flat_map(|it| it.payload));
+        assert_eq!(all.len() - before, count);
     }
     assert_eq!(all, *b"012345");
 }
@@ -160,6 +160,36 @@ fn a_run_that_was_released_costs_one_store_and_is_not_delivered_to_a_successor()
     assert!(!owner.fabric.is_dead());
     cluster.succeed_owner(&[A]);
     assert_eq!(cluster.owner.drain_payloads(), [b"a3", b"a4"]);
+}
+
+#[test]
+fn a_run_goes_on_where_the_sequence_wraps() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(A).outbox.count_from(u32::MAX - 1);
+    put(&mut cluster, A, &[b"0", b"1", b"2", b"3"]);
+    let (_, taken) = take_run(&mut cluster.owner).unwrap();
+    assert!(taken.iter().map(|it| it.sequence).eq([u32::MAX - 1, u32::MAX, 0, 1]));
+}
+
+#[test]
+fn a_run_of_an_earlier_epoch_releases_nothing_of_this_one() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        put(&mut cluster, A, &[b"0", b"1", b"2", b"3"]);
+        let owner = &mut cluster.owner;
+        let (run, taken) = take_run(owner).unwrap();
+        assert_eq!(taken.len(), 4);
+        for earlier in &runs {
+            assert_eq!(owner.mailbox.release_run(&owner.fabric, *earlier), Err(UnknownReceipt));
+        }
+        assert_eq!(owner.mailbox.owed(), 4);
+        owner.mailbox.release_run(&owner.fabric, run).unwrap();
+        runs.push(run);
+        owner.wait();
+    }
 }
 
 #[test]

@@ -10,13 +10,12 @@ use std::mem::swap;
 use weft_core::endpoint::{self, Endpoint, FRAME_KIND, Plan};
 use weft_core::fabric::Fabric;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
-use weft_core::mailbox::Receipt;
 use weft_core::neb::Outcome;
 
 use super::reluctant::Reluctant;
 use super::{EndpointEvent, PEERS, SLOTS};
 use crate::fabric::SimFabric;
-use crate::mailbox::{MailboxEvent, Name};
+use crate::mailbox::{Hand, MailboxEvent, Name, hand};
 use crate::neb::{NebEvent, payload};
 use crate::protocol::Seat;
 use crate::world::World;
@@ -58,7 +57,7 @@ pub struct EndpointNode {
     /// Whose fence has failed and must be repeated.
     unfenced: PeerSet,
     /// Taken and not released.
-    hands: VecDeque<(Receipt, Option<Name>)>,
+    hands: VecDeque<Hand>,
     /// Broadcasts that were ordered and had no room yet, and how many were made.
     owed: u32,
     broadcast: u32,
@@ -287,11 +286,9 @@ impl<E> EndpointTurn<'_, '_, E> {
                 break;
             }
             let Some(message) = self.node.endpoint.take(self.seat.now) else { break };
-            let (sender, payload) = (message.sender, message.payload.to_vec());
-            let (incarnation, sequence) = (message.incarnation, message.sequence);
-            self.node.hands.push_back((message.receipt, Name::of(&payload)));
-            let id = (incarnation, sequence);
-            self.mailed(MailboxEvent::Taken { sender, id, payload });
+            let (hand, event) = hand(&message);
+            self.node.hands.push_back(hand);
+            self.mailed(event);
         }
     }
 

@@ -49,11 +49,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
         &["once", "panic"],
         "a batch beside a message that overtakes it",
     ),
-    missed(
-        "mailbox/run-released-without-its-journal",
-        &["once"],
-        "messages that are released together",
-    ),
+    missed("mailbox/run-released-without-its-journal", &["once"], "a release of several"),
     // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(

@@ -83,10 +83,10 @@ struct Lanes {
 }
 
 /// What a node keeps of a message until it is released.
-type Hand = (Receipt, Option<Name>);
+pub(crate) type Hand = (Receipt, Option<Name>);
 
 /// The message in the node's hands, and that it was taken.
-fn hand(message: &Message<'_>) -> (Hand, MailboxEvent) {
+pub(crate) fn hand(message: &Message<'_>) -> (Hand, MailboxEvent) {
     let (sender, payload) = (message.sender, message.payload.to_vec());
     let id = (message.incarnation, message.sequence);
     ((message.receipt, Name::of(&payload)), MailboxEvent::Taken { sender, id, payload })
