@@ -100,6 +100,7 @@ pub struct Counters {
 
 impl Counters {
     /// Counts the outcome of a flush towards `peer`.
+    #[inline]
     pub(super) fn note(&mut self, peer: Peer, event: PutEvent) -> Event {
         match event {
             PutEvent::Put { count, left } => {

@@ -383,12 +383,40 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         }
         let outbox = &mut self.outboxes[to.index()];
         outbox.flush(&mut self.fabric).map_err(PutError::Post)?;
+        self.note_flush(to);
+        Ok(())
+    }
+
+    /// As [`Self::flush`], but returns how many messages were put if they were when they were
+    /// posted: in place of [`Event::Put`], for less. Any other outcome is an event. What had no
+    /// slot is still staged ([`Outbox::staged`]).
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    #[inline(always)]
+    pub fn flush_now(&mut self, to: Peer) -> Result<Option<u32>, PutError> {
+        if to.0 >= self.plan.layout().peers() {
+            return Err(PutError::UnknownPeer);
+        }
+        let outbox = &mut self.outboxes[to.index()];
+        let put = outbox.flush_now(&mut self.fabric).map_err(PutError::Post)?;
+        if let Some(count) = put {
+            self.counters.put += u64::from(count);
+        } else {
+            self.note_flush(to);
+        }
+        Ok(put)
+    }
+
+    /// What the flush to `to` left for a poll.
+    #[inline(never)]
+    fn note_flush(&mut self, to: Peer) {
+        let outbox = &self.outboxes[to.index()];
         if outbox.has_ended() {
             self.ended.insert(to);
         } else if outbox.is_unposted() {
             self.unposted.insert(to);
         }
-        Ok(())
     }
 
     /// The batch for `to`: its staged messages, and whether a put is under way.
@@ -441,9 +469,8 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         if !self.unposted.is_empty() {
             self.post_again();
         }
-        for index in 0..count {
-            let completion = self.done[index];
-            self.handle_completion(now, &completion);
+        if count > 0 {
+            self.handle_completions(now, count);
         }
         self.mailbox.poll(&mut self.fabric, now);
         // Expired deadlines need nothing but this poll. If time went back, the deadlines are still
@@ -492,10 +519,20 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         self.wheel.keep(Key(key), deadline)
     }
 
+    #[inline(never)]
     fn post_again(&mut self) {
         for peer in core::mem::take(&mut self.unposted).iter() {
             let event = self.outboxes[peer.index()].poll(&mut self.fabric);
             self.note_progress(peer, event);
+        }
+    }
+
+    /// Handles the first `count` of the completions that were polled.
+    #[inline(never)]
+    fn handle_completions(&mut self, now: Instant, count: usize) {
+        for index in 0..count {
+            let completion = self.done[index];
+            self.handle_completion(now, &completion);
         }
     }
 

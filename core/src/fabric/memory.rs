@@ -64,6 +64,12 @@ pub trait Memory {
     /// Sets the word at `offset`; peers that see it see everything stored before.
     fn store(&self, region: Region, offset: u32, value: u64);
 
+    /// Sets `bits` in the word at `offset`, which no peer writes: a load and a store.
+    #[inline]
+    fn set_bits(&self, region: Region, offset: u32, bits: u64) {
+        self.store(region, offset, self.load(region, offset) | bits);
+    }
+
     /// Copies from `offset` into private memory.
     fn copy_out(&self, region: Region, offset: u32, into: &mut [u8]);
 
@@ -134,6 +140,13 @@ impl<M: WordMemory> Memory for M {
     #[inline(always)]
     fn store(&self, region: Region, offset: u32, value: u64) {
         self.words(region).store(offset as usize, value);
+    }
+
+    #[inline(always)]
+    fn set_bits(&self, region: Region, offset: u32, bits: u64) {
+        let word = self.words(region).word(offset as usize);
+        // SYNC: words-publish. As in `Words::store`.
+        word.store(word.load(Ordering::Relaxed) | bits, Ordering::Release);
     }
 
     #[inline]
@@ -223,6 +236,14 @@ const fn word_index(offset: usize) -> usize {
     offset.rotate_right(3)
 }
 
+/// The end of an access to what a run of `words` does not have.
+// By value: what a message borrows would be stored at each access.
+#[cold]
+#[inline(never)]
+fn no_word(offset: usize, words: usize) -> ! {
+    panic!("no word at byte {offset} of {}", 8 * words)
+}
+
 /// Loads the first `WORDS` of `words`, in reverse order.
 ///
 /// # Panics
@@ -248,6 +269,14 @@ impl<'a> Words<'a> {
         Self(&self.0[offset / 8..(offset + len) / 8])
     }
 
+    /// The sub-run from byte `offset` on; `None` if it leaves the run or `offset` is no multiple of
+    /// 8.
+    #[must_use]
+    #[inline(always)]
+    pub fn starting_at(self, offset: usize) -> Option<Self> {
+        self.0.get(word_index(offset)..).map(Self)
+    }
+
     /// The word that holds byte `offset`, a multiple of 8.
     ///
     /// # Panics
@@ -257,7 +286,7 @@ impl<'a> Words<'a> {
     pub fn word(self, offset: usize) -> &'a AtomicU64 {
         match self.0.get(word_index(offset)) {
             Some(word) => word,
-            None => panic!("no word at byte {offset} of {}", 8 * self.0.len()),
+            None => no_word(offset, self.0.len()),
         }
     }
 
@@ -277,7 +306,10 @@ impl<'a> Words<'a> {
     #[inline(always)]
     #[must_use]
     pub fn load_end<const WORDS: usize>(self, offset: usize) -> [u64; WORDS] {
-        load_last_first(self.0.get(word_index(offset)..).unwrap_or_default())
+        match self.starting_at(offset) {
+            Some(words) => load_last_first(words.0),
+            None => no_word(offset, self.0.len()),
+        }
     }
 
     /// Loads the last `WORDS` words of `count` slots of `stride` bytes each, from byte `offset` on:
@@ -426,14 +458,31 @@ impl<'a> Words<'a> {
         }
         let words = bytes.as_chunks::<8>().0;
         let target = &self.0[offset / 8..][..words.len()];
-        let Some(last) = words.len().checked_sub(1) else { return };
         // Backwards: a reader of a broadcast looks at the head first, and so seldom copies one that
         // is still arriving. Nothing relies on it (F-3).
-        for index in (0..last).rev() {
-            target[index].store(u64::from_le_bytes(words[index]), Ordering::Relaxed);
+        let put = |to: &AtomicU64, word: &[u8; 8]| {
+            to.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        };
+        let put_all = |target: &[AtomicU64], words: &[[u8; 8]]| {
+            target.iter().zip(words).rev().for_each(|(to, word)| put(to, word));
+        };
+        // The shortest message of a mailbox is four words, for which a loop costs more than they.
+        if let Some((head, [a, b, c, last])) = words.split_last_chunk()
+            && let Some((to_head, [to_a, to_b, to_c, to_last])) = target.split_last_chunk()
+        {
+            put(to_c, c);
+            put(to_b, b);
+            put(to_a, a);
+            put_all(to_head, head);
+            release_end();
+            put(to_last, last);
+        } else if let (Some((last, head)), Some((to_last, to_head))) =
+            (words.split_last(), target.split_last())
+        {
+            put_all(to_head, head);
+            release_end();
+            put(to_last, last);
         }
-        release_end();
-        target[last].store(u64::from_le_bytes(words[last]), Ordering::Relaxed);
     }
 
     #[inline(never)]

@@ -424,6 +424,7 @@ where
     }
 
     /// Makes all progress that is possible now. Never waits.
+    #[inline(never)]
     pub fn poll(&mut self, fabric: &mut impl Fabric) {
         self.turn.advance(self.config.sizes().peers);
         self.hear(fabric);

@@ -35,8 +35,10 @@ pub struct Config {
     message_len: u16,
     stall_after: Duration,
     always_checksum: bool,
-    /// Computed once: each message needs it.
+    // Computed once: each message needs them.
     stride: u32,
+    /// Bytes of the journal of a half: its record and its bitmap.
+    journal_len: u16,
 }
 
 /// Why a configuration is refused.
@@ -107,7 +109,17 @@ impl Config {
         if (stride as u64) * (slots as u64) * 2 > u32::MAX as u64 {
             return Err(ConfigError::TooLarge);
         }
-        Ok(Self { peers, slots, message_len, stall_after, always_checksum: false, stride })
+        #[expect(clippy::cast_possible_truncation, reason = "`SLOTS_MAX` bits and a word")]
+        let journal_len = 8 + slots.div_ceil(64) as u16 * 8;
+        Ok(Self {
+            peers,
+            slots,
+            message_len,
+            stall_after,
+            always_checksum: false,
+            stride,
+            journal_len,
+        })
     }
 
     /// The same with checksums over every fabric. Without this, a fabric that places whole words
@@ -179,11 +191,11 @@ impl Config {
 
     /// Words of the bitmap of one half.
     pub(super) const fn bitmap_words(&self) -> u32 {
-        self.slots.div_ceil(64)
+        (self.journal_len as u32 - 8) / 8
     }
 
     const fn landing_start(&self) -> u32 {
-        2 * (8 + self.bitmap_words() * 8)
+        2 * self.journal_len as u32
     }
 
     const fn cells_len(&self) -> u32 {
@@ -224,8 +236,7 @@ impl Regions {
 
     /// The journal record of the half that `epoch` uses.
     pub(super) const fn record(self, config: &Config, epoch: u32) -> At {
-        let half = epoch & 1;
-        At { region: self.local, offset: half * (8 + config.bitmap_words() * 8) }
+        At { region: self.local, offset: (epoch & 1) * config.journal_len as u32 }
     }
 
     /// Word `index` of the journal bitmap of the half that `epoch` uses.

@@ -236,7 +236,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         tickets.fold(true, |are, ticket| are & (*ticket == Ticket::Open))
     }
 
-    /// The next ticket is taken. Neither it nor the one behind it was taken before.
+    /// The next ticket, which is open, is taken. If one behind it was taken before,
+    /// [`Self::advance`] is due.
     #[inline(always)]
     pub(super) fn take_next(&mut self) {
         self.tickets[self.next as usize] = Ticket::Taken;
@@ -266,7 +267,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         true
     }
 
-    /// Marks `ticket`, taken or open, as done.
+    /// Marks `ticket` as done. It is taken; behind one that is not, [`Self::advance_over`] is due.
     #[inline]
     pub(super) fn finish(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         self.finish_unjournalled(ticket);
@@ -278,7 +279,6 @@ impl<const SLOTS: usize> Half<SLOTS> {
     pub(super) fn finish_unjournalled(&mut self, ticket: u32) {
         self.tickets[ticket as usize] = Ticket::Done;
         self.done += 1;
-        self.advance_over(ticket);
     }
 
     /// `ticket` has no message and never will.
@@ -288,6 +288,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
         place.clear_stamps(fabric, self.epoch, ticket..ticket + 1);
         self.skipped = self.skipped.max(ticket + 1);
         self.finish(fabric, place, ticket);
+        self.advance_over(ticket);
     }
 
     /// Whether `ticket` or a later one was skipped.
@@ -317,8 +318,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
         }
     }
 
+    /// Goes on to the first ticket that is open.
     #[inline]
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         while self.next < self.owed && !self.is_open(self.next) {
             self.next += 1;
         }
@@ -399,8 +401,7 @@ impl Place<'_> {
     #[inline]
     pub(super) fn journal(self, fabric: &impl Fabric, bits: Bits) {
         let at = self.regions.bitmap(self.config, bits.epoch, bits.index);
-        let word = fabric.memory().load(at.region, at.offset);
-        fabric.memory().store(at.region, at.offset, word | bits.bits);
+        fabric.memory().set_bits(at.region, at.offset, bits.bits);
     }
 
     fn record(self, fabric: &impl Fabric, epoch: u32, owed: u32) {

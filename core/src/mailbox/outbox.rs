@@ -105,7 +105,7 @@ enum State {
         count: u32,
         posted: bool,
     },
-    /// The flush ended while it was posted, and its event was not returned yet.
+    /// The flush has ended, and its event was not returned yet.
     Ended(PutEvent),
     Lost,
 }
@@ -268,19 +268,35 @@ impl Outbox {
     ///
     /// # Errors
     /// [`PostError`] of the reservation; everything is still staged and no event will come.
-    #[inline(always)]
+    #[inline]
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+        if let Some(count) = self.flush_now(fabric)? {
+            self.state = State::Ended(PutEvent::Put { count, left: self.staged });
+        }
+        Ok(())
+    }
+
+    /// As [`Self::flush`], but may return how many messages were put: in place of the event, for
+    /// less. Any other outcome is an event.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    #[inline(always)]
+    pub fn flush_now(&mut self, fabric: &mut impl Fabric) -> Result<Option<u32>, PostError> {
         match self.state {
-            State::Idle if self.staged == 0 => Ok(()),
-            State::Idle => {
-                let ended = if self.full { self.probe(fabric) } else { self.reserve(fabric) }?;
-                if let Some(event) = ended {
-                    self.state = State::Ended(event);
-                }
-                Ok(())
-            }
+            State::Idle if self.staged > 0 && !self.full => self.reserve(fabric),
+            _ => self.flush_late(fabric).map(|()| None),
+        }
+    }
+
+    /// A flush that reserves nothing at once.
+    #[inline(never)]
+    fn flush_late(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
+        match self.state {
+            State::Idle if self.staged > 0 => self.probe(fabric),
+            State::Idle | State::Probing | State::Reserving | State::Holding { .. } => Ok(()),
+            State::Ended(_) => Ok(()),
             State::Lost => Err(PostError::Gone),
-            State::Probing | State::Reserving | State::Holding { .. } | State::Ended(_) => Ok(()),
         }
     }
 
@@ -288,16 +304,26 @@ impl Outbox {
     /// it was posted. Call it from the poll loop.
     #[inline(always)]
     pub fn poll(&mut self, fabric: &mut impl Fabric) -> Option<PutEvent> {
-        match self.state {
-            State::Holding { first, count, posted: false } => self.write(fabric, first, count),
-            State::Ended(event) => {
-                let is_lost = matches!(event, PutEvent::Lost { .. });
-                self.state = if is_lost { State::Lost } else { State::Idle };
-                Some(event)
+        let put = match self.state {
+            State::Holding { first, count, posted: false } => {
+                let config = self.config;
+                self.write(fabric, &config, first, count)
             }
             State::Idle | State::Probing | State::Reserving | State::Holding { .. } => None,
-            State::Lost => None,
+            State::Ended(_) | State::Lost => None,
+        };
+        self.event_of(put)
+    }
+
+    /// The event of a flush that has ended: `put`, if so many messages were put now.
+    fn event_of(&mut self, put: Option<u32>) -> Option<PutEvent> {
+        if let Some(count) = put {
+            return Some(PutEvent::Put { count, left: self.staged });
         }
+        let State::Ended(event) = self.state else { return None };
+        let is_lost = matches!(event, PutEvent::Lost { .. });
+        self.state = if is_lost { State::Lost } else { State::Idle };
+        Some(event)
     }
 
     /// Continues the flush that `completion` belongs to; ignores other completions.
@@ -320,17 +346,24 @@ impl Outbox {
         fabric: &mut impl Fabric,
         outcome: Result<u64, Failure>,
     ) -> Option<PutEvent> {
-        match (self.state, outcome) {
+        let put = match (self.state, outcome) {
             (State::Reserving, Ok(word)) => self.handle_ticket(fabric, Stamp::from_count(word)),
             (State::Probing, Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
             (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
             // No write was posted for the reservation, so its tickets stay empty. The claim stays
             // as well: an owner that stays alive fences this sender, and then skips them.
-            (State::Reserving | State::Probing, Err(failure)) => Some(self.lost(0, failure)),
+            (State::Reserving | State::Probing, Err(failure)) => {
+                self.lost(0, failure);
+                None
+            }
             // The claim stays `Holding`: bytes may arrive until the owner fences this incarnation.
-            (State::Holding { count, .. }, Err(failure)) => Some(self.lost(count, failure)),
-            (State::Idle | State::Ended(_) | State::Lost, _) => None,
-        }
+            (State::Holding { count, .. }, Err(failure)) => {
+                self.lost(count, failure);
+                None
+            }
+            (State::Idle | State::Ended(_) | State::Lost, _) => return None,
+        };
+        self.event_of(put)
     }
 
     /// The owner admitted this incarnation (again): no earlier work is under way any more.
@@ -355,18 +388,23 @@ impl Outbox {
             State::Holding { count, posted: true, .. } => count,
             State::Holding { .. } | State::Probing | State::Reserving => 0,
         };
-        Some(self.lost(unknown, Failure::Gone))
+        self.lost(unknown, Failure::Gone);
+        self.event_of(None)
     }
 
-    fn lost(&mut self, unknown: u32, failure: Failure) -> PutEvent {
-        self.state = State::Lost;
+    // A flush that ends without a put leaves its event in the state, so that a put, which nearly
+    // all are, is returned in registers.
+
+    /// Ends the flush: `unknown` of its messages may have been put.
+    #[inline(never)]
+    fn lost(&mut self, unknown: u32, failure: Failure) {
         // An earlier attempt may have left more of the same messages in doubt.
         self.unknown = self.unknown.max(unknown);
-        PutEvent::Lost { unknown: self.unknown, failure }
+        self.state = State::Ended(PutEvent::Lost { unknown: self.unknown, failure });
     }
 
     #[inline(always)]
-    fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
+    fn reserve(&mut self, fabric: &mut impl Fabric) -> Result<Option<u32>, PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         if !CLAIM_AFTER_FETCH_ADD.is_planted() {
             self.claim(fabric, Claim::Reserving { sequence: self.attempt });
@@ -374,7 +412,10 @@ impl Outbox {
         match self.add(fabric, u64::from(self.staged)) {
             Ok(Posted::Ended(Ok(word))) => Ok(self.handle_ticket(fabric, Stamp::from_count(word))),
             // Nothing was written; as after a completion that reports it.
-            Ok(Posted::Ended(Err(failure))) => Ok(Some(self.lost(0, failure))),
+            Ok(Posted::Ended(Err(failure))) => {
+                self.lost(0, failure);
+                Ok(None)
+            }
             Ok(Posted::Pending) => {
                 self.state = State::Reserving;
                 Ok(None)
@@ -386,17 +427,18 @@ impl Outbox {
         }
     }
 
-    #[inline(never)]
-    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<Option<PutEvent>, PostError> {
+    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         self.attempt = self.attempt.wrapping_add(1);
         match self.add(fabric, 0)? {
-            Posted::Ended(Ok(word)) => Ok(self.handle_probe(fabric, Stamp::from_count(word))),
-            Posted::Ended(Err(failure)) => Ok(Some(self.lost(0, failure))),
-            Posted::Pending => {
-                self.state = State::Probing;
-                Ok(None)
+            Posted::Ended(Ok(word)) => {
+                if let Some(count) = self.handle_probe(fabric, Stamp::from_count(word)) {
+                    self.state = State::Ended(PutEvent::Put { count, left: self.staged });
+                }
             }
+            Posted::Ended(Err(failure)) => self.lost(0, failure),
+            Posted::Pending => self.state = State::Probing,
         }
+        Ok(())
     }
 
     #[inline(always)]
@@ -406,56 +448,73 @@ impl Outbox {
         fabric.post_now(self.owner, Work { id: self.work_id(false), op, flags })
     }
 
-    fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<PutEvent> {
+    fn handle_probe(&mut self, fabric: &mut impl Fabric, seen: Stamp) -> Option<u32> {
         self.state = State::Idle;
-        if seen.ticket >= self.config.slots() {
-            return Some(PutEvent::Full);
+        if seen.ticket < self.config.slots() {
+            self.full = false;
+            match self.reserve(fabric) {
+                Ok(put) => return put,
+                Err(PostError::Gone) => {
+                    self.lost(0, Failure::Gone);
+                    return None;
+                }
+                Err(PostError::Full | PostError::Rejected(_)) => {}
+            }
         }
-        self.full = false;
-        match self.reserve(fabric) {
-            Ok(ended) => ended,
-            Err(PostError::Gone) => Some(self.lost(0, Failure::Gone)),
-            Err(PostError::Full | PostError::Rejected(_)) => Some(PutEvent::Full),
-        }
+        self.state = State::Ended(PutEvent::Full);
+        None
     }
 
     #[inline(always)]
-    fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<PutEvent> {
-        if first.ticket >= COUNT_LIMIT {
-            debug!("implausible ticket {} from peer {}", first.ticket, self.owner.0);
-            self.claim(fabric, Claim::Idle);
-            self.full = true;
-            self.state = State::Idle;
-            return Some(PutEvent::TicketUnknown);
-        }
-        if first.ticket >= self.config.slots() {
-            self.claim(fabric, Claim::Idle);
-            self.full = true;
-            self.state = State::Idle;
-            return Some(PutEvent::Full);
+    fn handle_ticket(&mut self, fabric: &mut impl Fabric, first: Stamp) -> Option<u32> {
+        let config = self.config;
+        if first.ticket >= config.slots() {
+            self.handle_full(fabric, first);
+            return None;
         }
         let mut count = self.staged;
         if !BATCH_PAST_HALF.is_planted() {
-            count = count.min(self.config.slots() - first.ticket);
+            count = count.min(config.slots() - first.ticket);
         }
         self.claim(fabric, Claim::Holding { first, count });
-        let sealing = self.config.sealing(fabric);
-        let stride = self.config.stride() as usize;
+        let sealing = config.sealing(fabric);
+        let stride = config.stride() as usize;
         let slots = &mut self.stage[..count as usize * stride];
         #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
         seal_by_stamps(slots.chunks_exact_mut(stride), first, count as u16, self.sequence);
         if sealing == Sealing::Checksum {
             slots.chunks_exact_mut(stride).for_each(|slot| checksum(slot, |it| fabric.crc32c(it)));
         }
-        self.write(fabric, first, count)
+        self.write(fabric, &config, first, count)
     }
 
+    /// The ticket is beyond the half, or none at all.
+    #[inline(never)]
+    fn handle_full(&mut self, fabric: &impl Fabric, first: Stamp) {
+        self.claim(fabric, Claim::Idle);
+        self.full = true;
+        let is_ticket = first.ticket < COUNT_LIMIT;
+        if !is_ticket {
+            debug!("implausible ticket {} from peer {}", first.ticket, self.owner.0);
+        }
+        self.state = State::Ended(if is_ticket { PutEvent::Full } else { PutEvent::TicketUnknown });
+    }
+
+    /// Writes the first `count` staged slots to `first` and the tickets behind it; `config` is the
+    /// own one.
+    // Handed over, since nothing is known of a field behind an atomic access.
     #[inline(always)]
-    fn write(&mut self, fabric: &mut impl Fabric, first: Stamp, count: u32) -> Option<PutEvent> {
-        let stride = self.config.stride() as usize;
+    fn write(
+        &mut self,
+        fabric: &mut impl Fabric,
+        config: &Config,
+        first: Stamp,
+        count: u32,
+    ) -> Option<u32> {
+        let stride = config.stride() as usize;
         // What the first slot does not use stays. The last word is the stamp of the last slot.
         let len = len_of(&self.stage[..stride]);
-        let to = self.regions.slot(&self.config, first).start(len);
+        let to = self.regions.slot(config, first).start(len);
         let bytes = &self.stage[stride - used(len)..count as usize * stride];
         let (id, op) = (self.work_id(true), Op::Write { to, bytes });
         match fabric.post_now(self.owner, Work { id, op, flags: CompletionFlags::WAKE }) {
@@ -468,7 +527,10 @@ impl Outbox {
                 }
                 match posted {
                     Posted::Ended(Ok(_)) => Some(self.handle_written(fabric, count)),
-                    Posted::Ended(Err(failure)) => Some(self.lost(count, failure)),
+                    Posted::Ended(Err(failure)) => {
+                        self.lost(count, failure);
+                        None
+                    }
                     Posted::Pending => {
                         self.state = State::Holding { first, count, posted: true };
                         None
@@ -481,23 +543,28 @@ impl Outbox {
                 None
             }
             // The claim stays, as after a failed reservation.
-            Err(PostError::Gone | PostError::Rejected(_)) => Some(self.lost(0, Failure::Gone)),
+            Err(PostError::Gone | PostError::Rejected(_)) => {
+                self.lost(0, Failure::Gone);
+                None
+            }
         }
     }
 
     #[inline(always)]
-    fn handle_written(&mut self, fabric: &mut impl Fabric, count: u32) -> PutEvent {
+    fn handle_written(&mut self, fabric: &mut impl Fabric, count: u32) -> u32 {
         self.claim(fabric, Claim::Idle);
         self.state = State::Idle;
         self.sequence = self.sequence.wrapping_add(count);
-        self.unknown = self.unknown.saturating_sub(count);
+        if self.unknown > 0 {
+            self.unknown = self.unknown.saturating_sub(count);
+        }
         let left = self.staged - count;
         if left > 0 {
             let stride = self.config.stride() as usize;
             self.stage.copy_within(count as usize * stride..self.staged as usize * stride, 0);
         }
         self.staged = left;
-        PutEvent::Put { count, left }
+        count
     }
 
     /// Sets the claim; it is visible before anything that is posted afterwards.

@@ -313,6 +313,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         }
     }
 
+    #[cold]
     fn note_forgery(&mut self, forgery: Forgery, tickets: u32) {
         if FORGERY_UNNOTICED.is_planted() {
             return;
@@ -330,7 +331,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// shows the same. A clock that stands still delays no read.
     #[inline]
     pub(super) fn look(&mut self, fabric: &impl Fabric, now: Instant) {
-        if now <= self.in_order_at || self.in_order_at.after(LOOK_AFTER) <= now {
+        let since = now.since(self.in_order_at);
+        if since == Duration(0) || since >= LOOK_AFTER {
             self.read_count(fabric);
         }
     }
@@ -354,6 +356,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
 
     /// The word shows an epoch that this owner did not open. Every slot may have been given out,
     /// and closing the half repairs the word.
+    #[cold]
     fn look_foreign(&mut self, shown: u32) {
         let (open, slots) = (self.open, self.config.slots());
         self.half(open).owe(slots);
@@ -437,6 +440,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Begins an inquiry when one is due, and repeats the missing reads once per `stall_after`.
+    #[inline(never)]
     fn question(&mut self, fabric: &mut impl Fabric, now: Instant) {
         if !self.named && !UNNAMED_QUESTIONED.is_planted() {
             return;

@@ -222,6 +222,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
+    #[inline(never)]
     fn post_owed(&mut self, fabric: &mut impl Fabric) {
         for peer in self.members.others().without(self.unreachable()).iter() {
             while self.origin.owed().contains(peer) {
@@ -242,11 +243,19 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         self.flush(fabric);
         if !self.is_open() {
             self.open(fabric);
+            self.window.want(self.unheard());
         }
         if self.is_open() {
             self.poll_streams(fabric, now);
         }
-        self.window.want(self.unheard());
+        if self.window.has_to_ask() {
+            self.ask_members(fabric, now);
+        }
+    }
+
+    /// Reads the progress of the members that hold up a window, or of whom an epoch is new.
+    #[inline(never)]
+    fn ask_members(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for peer in self.window.to_ask(now).iter() {
             if !self.reachable.contains(peer) {
                 continue;
@@ -271,6 +280,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     }
 
     /// Accepts what `origin` has sent, and asks for votes; `seen` is in its next slot.
+    #[inline(never)]
     fn poll_stream(
         &mut self,
         fabric: &mut impl Fabric,

@@ -75,8 +75,15 @@ impl<const PEERS: usize> Window<PEERS> {
     }
 
     /// The progress of `members` is wanted, however far they are.
+    #[inline]
     pub(super) fn want(&mut self, members: PeerSet) {
         self.lagging = self.lagging.union(members);
+    }
+
+    /// Whether there are members to ask, now or later.
+    #[inline]
+    pub(super) const fn has_to_ask(&self) -> bool {
+        !self.lagging.without(self.reading).is_empty()
     }
 
     /// The members to ask now.

@@ -348,6 +348,7 @@ impl<const PEERS: usize, const SLOTS: usize> Adapter<PEERS, SLOTS> {
     }
 
     /// Makes all progress that is possible now. Never waits.
+    #[inline(never)]
     pub fn poll(&mut self, fabric: &mut impl Fabric, now: Instant) {
         self.turn.0 = self.turn.0.wrapping_add(1);
         self.hear(fabric, now);

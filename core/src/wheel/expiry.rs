@@ -32,7 +32,8 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
     ///
     /// # Errors
     /// [`TimeWentBack`]; nothing changed.
-    #[inline]
+    // At each place: between two deadlines it is two comparisons.
+    #[inline(always)]
     pub fn advance(&mut self, now: Instant, budget: u32) -> Result<Progress, TimeWentBack> {
         self.refuse_going_back(now)?;
         self.now = now;
@@ -42,6 +43,7 @@ impl<const TIMERS: usize> Wheel<TIMERS> {
         Ok(self.catch_up(budget))
     }
 
+    #[inline(never)]
     fn catch_up(&mut self, budget: u32) -> Progress {
         for _ in 0..budget {
             if self.timers.occupancy.has_work() {

@@ -134,6 +134,7 @@ impl ShmFabric {
     }
 
     /// Closes the pair with every peer whose process has ended, and reports each (F-6).
+    #[inline(never)]
     pub fn watch(&mut self) {
         for (peer, link) in (0..).map(Peer).zip(&mut self.links) {
             let Some(link) = link.as_mut().filter(|link| link.open) else { continue };
@@ -145,6 +146,16 @@ impl ShmFabric {
             // One for each peer fits, and is not polled after its fence.
             self.done.push_back(gone(peer));
         }
+    }
+
+    /// Moves completions to `done`; how many.
+    #[inline(never)]
+    fn hand_out(&mut self, done: &mut [Completion]) -> usize {
+        let count = done.len().min(self.done.len());
+        for (place, completion) in done.iter_mut().zip(self.done.drain(..count)) {
+            *place = completion;
+        }
+        count
     }
 
     /// The end of `peer`, if it was noticed and not polled, is no news any more.
@@ -190,12 +201,10 @@ impl ShmFabric {
     fn write_at_once(&self, peer: Peer, to: At, bytes: &[u8]) -> Option<()> {
         let link = self.open_link(peer)?;
         let words = link.memory.granted(to.region, Access::REMOTE_WRITE)?;
-        let (first, count) = (to.offset as usize / 8, bytes.len() / 8);
-        let is_whole = to.offset.is_multiple_of(8) && bytes.len().is_multiple_of(8);
-        if !is_whole || bytes.len() > INLINE_LEN {
+        if !bytes.len().is_multiple_of(8) || bytes.len() > INLINE_LEN {
             return None;
         }
-        let target = words.0.get(first..first + count)?;
+        let target = words.starting_at(to.offset as usize)?.0.get(..bytes.len() / 8)?;
         #[cfg(test)]
         (self.stall.0)(&Op::Write { to, bytes });
         Words(target).copy_in(0, bytes);
@@ -388,14 +397,7 @@ impl Fabric for ShmFabric {
             self.watch_at = now.after(WATCH_EVERY);
             self.watch();
         }
-        let mut count = 0;
-        while let Some(place) = done.get_mut(count)
-            && let Some(completion) = self.done.pop_front()
-        {
-            *place = completion;
-            count += 1;
-        }
-        count
+        if self.done.is_empty() { 0 } else { self.hand_out(done) }
     }
 
     fn memory(&self) -> &Self::Memory {

@@ -27,6 +27,9 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// No segment, and no words.
+    pub(super) const NONE: Self = Self { pages: Pages::NONE };
+
     /// Maps the segment of `len` bytes behind `fd`.
     ///
     /// # Errors
@@ -129,7 +132,7 @@ impl ReadOnlyMapping {
 fn words_of(pages: &Pages) -> &[AtomicU64] {
     let count = pages.word_count();
     // SAFETY: the pages are mapped for so many words while they are borrowed, the base is aligned
-    // to a page and `AtomicU64` has the layout of `u64`, for which every bit pattern is valid.
+    // to a word and `AtomicU64` has the layout of `u64`, for which every bit pattern is valid.
     // Other threads and processes may write at any time, which atomics allow. All accesses of
     // this mapping are of this one size, because its pages are owned by a `Mapping` or a
     // `ReadOnlyMapping`; the latter makes no access but relaxed loads and those of `bulk`, which

@@ -132,12 +132,17 @@ fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, SegmentError> {
     })
 }
 
+/// One more than the highest number of a region: each number has a place in a table of so many,
+/// and its words are found without a check.
+const PLACES: usize = 1 + u8::MAX as usize;
+
 /// A node's own memory, mapped by its component.
 #[derive(Debug)]
 pub struct OwnMemory {
     gates: Mapping,
     bell: Bell,
-    regions: Vec<Mapping>,
+    /// A region that the layout does not have has no words.
+    regions: Box<[Mapping; PLACES]>,
 }
 
 impl OwnMemory {
@@ -153,14 +158,12 @@ impl OwnMemory {
         if regions.len() != layout.regions().len() {
             return Err(SegmentError::Count { expected, found: grant.0.len() });
         }
-        let regions = regions.iter().zip(layout.regions());
-        Ok(Self {
-            gates: Mapping::writable(gates.as_fd(), gates_len(layout))?,
-            bell: Bell::open(bell.as_fd())?,
-            regions: regions
-                .map(|(fd, spec)| Mapping::writable(fd.as_fd(), spec.len as usize))
-                .collect::<Result<_, _>>()?,
-        })
+        let mut places = Box::new([const { Mapping::NONE }; PLACES]);
+        for ((place, fd), spec) in places.iter_mut().zip(regions).zip(layout.regions()) {
+            *place = Mapping::writable(fd.as_fd(), spec.len as usize)?;
+        }
+        let gates = Mapping::writable(gates.as_fd(), gates_len(layout))?;
+        Ok(Self { gates, bell: Bell::open(bell.as_fd())?, regions: places })
     }
 
     /// The bell that peers ring.
@@ -216,7 +219,8 @@ pub(super) enum RemoteRegion {
 pub struct RemoteMemory {
     gates: ReadOnlyMapping,
     bell: Bell,
-    regions: Vec<RemoteRegion>,
+    /// A region that the layout does not have is barred.
+    regions: Box<[RemoteRegion; PLACES]>,
 }
 
 impl RemoteMemory {
@@ -235,16 +239,14 @@ impl RemoteMemory {
             return Err(SegmentError::Count { expected, found });
         }
         let mut fds = rest.iter();
-        let mut regions = Vec::with_capacity(layout.regions().len());
-        for spec in layout.regions() {
+        let mut regions = Box::new([const { RemoteRegion::Barred }; PLACES]);
+        for (place, spec) in regions.iter_mut().zip(layout.regions()) {
             let len = spec.len as usize;
-            regions.push(match granted(&spec).then(|| fds.next()).flatten() {
-                None => RemoteRegion::Barred,
-                Some(fd) if is_written(spec.access) => {
-                    RemoteRegion::Writable(Mapping::writable(fd.as_fd(), len)?, spec.access)
-                }
-                Some(fd) => RemoteRegion::ReadOnly(ReadOnlyMapping::new(fd.as_fd(), len)?),
-            });
+            let Some(fd) = granted(&spec).then(|| fds.next()).flatten() else { continue };
+            *place = match is_written(spec.access) {
+                true => RemoteRegion::Writable(Mapping::writable(fd.as_fd(), len)?, spec.access),
+                false => RemoteRegion::ReadOnly(ReadOnlyMapping::new(fd.as_fd(), len)?),
+            };
         }
         let gates = ReadOnlyMapping::new(gates.as_fd(), gates_len(layout))?;
         Ok(Self { gates, bell: Bell::open(bell.as_fd())?, regions })
@@ -263,7 +265,7 @@ impl RemoteMemory {
         &self.bell
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn region(&self, region: Region) -> &RemoteRegion {
         &self.regions[usize::from(region.0)]
     }
@@ -271,7 +273,7 @@ impl RemoteMemory {
     /// The words of a region that there is, if `needs` is granted there.
     #[inline(always)]
     pub(super) fn granted(&self, region: Region, needs: Access) -> Option<Words<'_>> {
-        match self.regions.get(usize::from(region.0))? {
+        match self.region(region) {
             RemoteRegion::Writable(mapping, access) if access.contains(needs) => {
                 Some(Words(mapping.words()))
             }

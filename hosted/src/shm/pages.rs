@@ -36,6 +36,9 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// Nothing mapped: no words.
+    pub(super) const NONE: Self = Self { base: NonNull::<u64>::dangling().cast(), words: 0 };
+
     /// Maps `len` bytes for reading and writing.
     pub(super) fn writable(fd: BorrowedFd<'_>, len: usize) -> Result<Self, SegmentError> {
         Self::map(fd, len, (ProtFlags::READ | ProtFlags::WRITE, SEALS))
@@ -56,13 +59,13 @@ impl Pages {
         check(fd, len, IMMUTABLE)
     }
 
-    /// First byte: aligned to a page, mapped for `len` bytes as long as `self` lives.
+    /// First byte: aligned to a word, mapped for `len` bytes as long as `self` lives.
     #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Length in words, which is positive.
+    /// Length in words, which is positive unless nothing is mapped.
     #[inline]
     pub(super) fn word_count(&self) -> usize {
         self.words
@@ -106,6 +109,9 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        if self.words == 0 {
+            return;
+        }
         // SAFETY: this is exactly the range that `map` got, unmapped once; everything that was
         // lent from it borrowed `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len()) };

@@ -96,6 +96,45 @@ fn a_put_that_ends_when_it_is_flushed_needs_no_poll() {
     assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
 }
 
+#[test]
+fn a_flush_that_says_what_it_put_leaves_no_event_of_it() {
+    let net = net();
+    let (mut a, mut b) = writer(&net, true, 0);
+    assert_eq!(a.flush_now(B), Ok(None), "nothing is staged");
+    for n in 0..SLOTS as u8 {
+        a.stage(B, 0, &[n]).unwrap();
+        assert_eq!(a.flush_now(B), Ok(Some(1)));
+        assert_eq!((a.poll_event(), a.outbox(B).unwrap().staged()), (None, 0));
+    }
+    assert_eq!(a.counters().put, SLOTS as u64);
+    a.stage(B, 0, b"more").unwrap();
+    assert_eq!(a.flush_now(B), Ok(None), "the half is full");
+    assert_eq!(a.flush_now(B), Ok(None), "its event is due");
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Full { to: B }), None));
+    settle(&mut b);
+    assert_eq!(drain(&mut b).len(), SLOTS);
+    settle(&mut b);
+    assert_eq!(a.flush_now(B), Ok(None), "a probe comes before");
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(put(B, 1, 0)), None));
+    assert_eq!(a.flush_now(Peer(9)), Err(PutError::UnknownPeer));
+}
+
+#[test]
+fn a_flush_now_that_is_not_answered_ends_as_a_flush_does() {
+    for (answers_writes, refusals) in [(false, 0), (true, 1), (false, 1)] {
+        let net = net();
+        let (mut a, mut b) = writer(&net, answers_writes, refusals);
+        a.stage(B, 0, b"one").unwrap();
+        assert_eq!((a.flush_now(B), a.poll_event()), (Ok(None), None));
+        let polled = core::iter::from_fn(|| {
+            a.poll(NOW);
+            Some(a.poll_event())
+        });
+        let events: Vec<_> = polled.take(3).flatten().collect();
+        assert_eq!((events, drain(&mut b)), ([put(B, 1, 0)].into(), [b"one".to_vec()].into()));
+    }
+}
+
 /// What was written may be there, what was not written is not; both stay staged.
 #[test]
 fn a_work_that_is_answered_with_a_failure_leaves_in_doubt_what_it_may_have_put() {

@@ -23,6 +23,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Begins the next epoch in the other half, unless messages of that are owed.
+    #[inline(never)]
     fn open_other(&mut self, fabric: &mut impl Fabric) {
         let next = self.open.wrapping_add(1);
         let previous = &self.halves[(next & 1) as usize];

@@ -12,6 +12,9 @@ use crate::ids::Peer;
 use crate::time::Instant;
 use crate::wire::slot::{Glance, Sealing, SlotError, Stamp, Trailer};
 
+/// The next ticket alone does not decide which message is next, or its slot needs a closer look.
+struct Unclear;
+
 impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The next message, or `None` if none has arrived (MB-5, MB-6): never waits. That of the next
     /// ticket of the open half needs no [`Self::poll`]; one behind a missing ticket, or in the half
@@ -19,14 +22,11 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     // At each place: there are few, and a message is handed out in registers.
     #[inline(always)]
     pub fn take(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
-        if let Some(stamp) = self.next_ticket() {
-            match self.glance(fabric, stamp) {
-                Glance::Whole(trailer) => return Some(self.deliver_next(fabric, now, &trailer)),
-                Glance::Absent => {}
-                Glance::Unclear => return self.take_unclear(fabric, now, stamp),
-            }
-        }
-        if self.has_undelivered() { self.take_other(fabric, now) } else { None }
+        let trailer = match self.take_plainly(fabric, now) {
+            Ok(trailer) => trailer?,
+            Err(Unclear) => self.take_closely(fabric, now)?,
+        };
+        Some(Message::new(&trailer, &self.scratch.0[..usize::from(trailer.len)]))
     }
 
     /// Takes the next message, and with it what follows in its write if that is in order, `limit`
@@ -49,7 +49,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit`
-    /// messages at most, and returns how many: those that [`Self::follow_plainly`] accepts.
+    /// messages at most, and returns how many: those that [`Self::take_plainly`] would take.
     #[inline(always)]
     fn take_rest(
         &mut self,
@@ -87,63 +87,90 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let slot = regions.slot(config, stamp);
         slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
             half.take_next();
-            counters.taken += 1;
             expected.sequence = trailer.sequence.wrapping_add(1);
             deal(&Message::new(trailer, payload));
         });
         let taken = half.next() - stamp.ticket;
+        counters.taken += u64::from(taken);
         if taken > 0 {
             self.in_order_at = now;
         }
         taken
     }
 
-    /// As [`Self::take`], where the next ticket needs a closer look.
-    #[inline(never)]
-    fn take_unclear(
+    /// Takes the message of the next ticket of the open half, if it is the next of its sender's
+    /// sequence as well and nothing is in doubt: leaves its copy in `scratch`. `None`: no message
+    /// has arrived.
+    ///
+    /// # Errors
+    /// [`Unclear`]: nothing changed, and [`Self::take_closely`] says more.
+    #[inline(always)]
+    fn take_plainly(
         &mut self,
         fabric: &impl Fabric,
         now: Instant,
-        stamp: Stamp,
-    ) -> Option<Message<'_>> {
-        match self.copy_slot(fabric, stamp) {
-            Some(trailer) => Some(self.deliver_next(fabric, now, &trailer)),
-            None => self.take_other(fabric, now),
+    ) -> Result<Option<Trailer>, Unclear> {
+        let Self { config, regions, halves: [even, odd], open: epoch, .. } = self;
+        let (half, other) = if *epoch & 1 == 0 { (even, odd) } else { (odd, even) };
+        let ticket = half.next();
+        let is_before = other.has_undelivered(epoch.wrapping_sub(1));
+        if is_before || self.missing.is_some() || ticket >= config.slots() {
+            return Err(Unclear);
         }
-    }
-
-    /// As [`Self::take`], where the next ticket has no message.
-    #[inline(never)]
-    fn take_other(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Message<'_>> {
-        let trailer = self.find(fabric, now)?;
-        Some(self.deliver(fabric, &trailer))
-    }
-
-    /// Hands out the message of the next ticket, which `scratch` holds.
-    #[inline(always)]
-    fn deliver_next(
-        &mut self,
-        fabric: &impl Fabric,
-        now: Instant,
-        trailer: &Trailer,
-    ) -> Message<'_> {
-        self.half(trailer.stamp.epoch).owe(trailer.stamp.ticket + 1);
+        let slot = regions.slot(config, Stamp { epoch: *epoch, ticket });
+        let (trailer, last) = match slot.glance(fabric.memory(), config.sealing(fabric)) {
+            Glance::Stamped(trailer, last) => (trailer, last),
+            Glance::Absent if !half.has_undelivered(*epoch) => return Ok(None),
+            Glance::Absent | Glance::Unclear => return Err(Unclear),
+        };
+        let is_whole = trailer.run == 1 || half.seen_end == ticket + u32::from(trailer.run);
+        let expected = self.expected.get_mut(usize::from(trailer.sender));
+        let Some(Some(expected)) = expected.filter(|_| is_whole) else { return Err(Unclear) };
+        if !half.is_undisturbed() || half.is_returned(ticket) || !expected.is(&trailer) {
+            return Err(Unclear);
+        }
+        half.take_next();
+        half.advance();
+        // As `Expected::after`, of the same incarnation.
+        expected.sequence = trailer.sequence.wrapping_add(1);
+        expected.is_certain = true;
+        self.counters.taken += 1;
         self.in_order_at = now;
-        self.deliver(fabric, trailer)
+        // At the end: what lives across the call that a long payload takes is kept in memory.
+        slot.copy_payload(fabric.memory(), last, trailer.len, &mut self.scratch.0);
+        Ok(Some(trailer))
     }
 
-    /// Hands out the message that `scratch` holds.
-    #[inline(always)]
-    fn deliver(&mut self, fabric: &impl Fabric, trailer: &Trailer) -> Message<'_> {
+    /// As [`Self::take`], with a close look at the next ticket, and at the others if that has no
+    /// message.
+    #[inline(never)]
+    fn take_closely(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Trailer> {
+        if let Some(stamp) = self.next_ticket()
+            && let Some(trailer) = self.copy_slot(fabric, stamp)
+        {
+            self.half(stamp.epoch).owe(stamp.ticket + 1);
+            self.in_order_at = now;
+            self.deliver(fabric, &trailer);
+            return Some(trailer);
+        }
+        if !self.has_undelivered() {
+            return None;
+        }
+        let trailer = self.find(fabric, now)?;
+        self.deliver(fabric, &trailer);
+        Some(trailer)
+    }
+
+    /// Records that the message which `scratch` holds is taken.
+    fn deliver(&mut self, fabric: &impl Fabric, trailer: &Trailer) {
         let stamp = trailer.stamp;
         let place = Place { config: &self.config, regions: self.regions };
         let half = &mut self.halves[(stamp.epoch & 1) as usize];
         let is_returned = half.take(fabric, place, stamp.ticket);
-        if !is_returned && !self.follow_plainly(trailer) {
-            self.follow(trailer.sender, trailer.incarnation, trailer.sequence, stamp);
+        if !is_returned {
+            self.follow(trailer);
         }
         self.counters.taken += 1;
-        Message::new(trailer, &self.scratch.0[..usize::from(trailer.len)])
     }
 
     /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
@@ -160,28 +187,9 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         self.has_undelivered() && self.find(fabric, now).is_some()
     }
 
-    /// Whether `trailer` is the next of its sender's sequence in a half of which nothing is in
-    /// doubt, as nearly all are; records it then.
-    #[inline(always)]
-    fn follow_plainly(&mut self, trailer: &Trailer) -> bool {
-        let half = &self.halves[(trailer.stamp.epoch & 1) as usize];
-        let Some(expected) = &mut self.expected[usize::from(trailer.sender)] else { return false };
-        let is_plain = trailer.stamp.epoch == self.open
-            && self.missing.is_none()
-            && half.is_undisturbed()
-            && expected.is(trailer);
-        if is_plain {
-            *expected = Expected::after(trailer, true);
-        }
-        is_plain
-    }
-
     /// Checks that a message is the next of its sender's sequence, and records it.
-    // Not the trailer: what a reference is taken of stays in memory.
-    #[inline(never)]
-    fn follow(&mut self, sender: u16, incarnation: u16, sequence: u32, stamp: Stamp) {
-        let trailer = &Trailer { sender, incarnation, sequence, stamp, ..Trailer::default() };
-        let Stamp { epoch, ticket } = stamp;
+    fn follow(&mut self, trailer: &Trailer) {
+        let Stamp { epoch, ticket } = trailer.stamp;
         let [half, open] = [epoch, self.open].map(|epoch| &self.halves[(epoch & 1) as usize]);
         // A missing ticket may belong to a message in between.
         let is_own = half.is_own && self.missing.is_none();
@@ -199,7 +207,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// The first ticket that was not delivered, whether or not it is known to be given out: a
     /// message in its slot proves that it is. `None` if that ticket alone does not decide which
     /// message is next.
-    #[inline(always)]
     fn next_ticket(&self) -> Option<Stamp> {
         let before = self.open.wrapping_sub(1);
         let is_before = self.halves[(before & 1) as usize].has_undelivered(before);
@@ -220,16 +227,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let mut epochs = [self.open.wrapping_sub(1), self.open].into_iter();
         self.missing.is_some()
             || epochs.any(|it| self.halves[(it & 1) as usize].has_undelivered(it))
-    }
-
-    /// Looks at a slot in which a message is expected next.
-    #[inline(always)]
-    fn glance(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Glance {
-        let half = &self.halves[(stamp.epoch & 1) as usize];
-        let is_end_seen = |end| half.seen_end == end;
-        let (slot, sealing) = (self.regions.slot(&self.config, stamp), self.config.sealing(fabric));
-        let senders = self.config.peers();
-        slot.glance(fabric.memory(), sealing, senders, is_end_seen, &mut self.scratch.0)
     }
 
     /// Copies a slot into `scratch` once and checks the copy (MB-4).

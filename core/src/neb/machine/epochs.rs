@@ -156,6 +156,7 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
     /// Opens this epoch once every other member either counts it, in the latest epoch that one of
     /// them counts, or is removed in that epoch. One that is alone stays closed: what it broadcast
     /// would be written to no member, and the next that returns could not tell where to begin.
+    #[inline(never)]
     pub(super) fn open(&mut self, fabric: &impl Fabric) {
         let (map, me) = (self.map, self.members.me);
         let Some(Joining { heard, named, .. }) = self.joining.clone() else { return };

@@ -254,9 +254,8 @@ impl<E> EndpointTurn<'_, '_, E> {
         while let Some(event) = self.node.endpoint.poll_event() {
             match event {
                 endpoint::Event::Put { to, count, left } => {
-                    let names: Vec<Name> = self.other(to).staged.drain(..count as usize).collect();
+                    self.note_put(to, count);
                     assert_eq!(self.other(to).staged.len(), left as usize, "messages staged");
-                    names.into_iter().for_each(|name| self.mailed(MailboxEvent::Put(name)));
                 }
                 endpoint::Event::Lost { peer, unknown, .. } => self.lose(peer, unknown),
                 endpoint::Event::Full { .. }
@@ -266,6 +265,11 @@ impl<E> EndpointTurn<'_, '_, E> {
                 | endpoint::Event::LaneLost { .. } => {}
             }
         }
+    }
+
+    fn note_put(&mut self, to: Peer, count: u32) {
+        let names: Vec<Name> = self.other(to).staged.drain(..count as usize).collect();
+        names.into_iter().for_each(|name| self.mailed(MailboxEvent::Put(name)));
     }
 
     /// Of what was staged for `peer`, the first `unknown` are in doubt, and nothing is sent again.
@@ -348,8 +352,13 @@ impl<E> EndpointTurn<'_, '_, E> {
         for owner in (0..self.node.others.len() as u16).map(Peer) {
             let outbox = self.node.endpoint.outbox(owner).expect("there is such a peer");
             if outbox.is_idle() && outbox.staged() > 0 {
-                // What the fabric refuses stays staged for the next round.
-                let _ = self.node.endpoint.flush(owner);
+                // What the fabric refuses stays staged for the next round. Both ways to learn of a
+                // put.
+                if outbox.staged().is_multiple_of(2) {
+                    let _ = self.node.endpoint.flush(owner);
+                } else if let Ok(Some(count)) = self.node.endpoint.flush_now(owner) {
+                    self.note_put(owner, count);
+                }
             }
         }
     }

@@ -413,9 +413,16 @@ impl MailboxNode {
         for peer in (0..self.outboxes.len() as u16).map(Peer) {
             let outbox = &mut self.outboxes[peer.index()];
             if outbox.is_idle() && outbox.staged() > 0 {
-                // Refused messages stay staged for the next round.
-                let _ = outbox.flush(&mut seat.fabric);
-                let event = if outbox.has_ended() { outbox.poll(&mut seat.fabric) } else { None };
+                // Refused messages stay staged for the next round. Both ways to learn of a put.
+                let put = match outbox.staged() % 2 {
+                    0 => outbox.flush(&mut seat.fabric).ok().and(None),
+                    _ => outbox.flush_now(&mut seat.fabric).ok().flatten(),
+                };
+                let event = match put {
+                    Some(count) => Some(PutEvent::Put { count, left: outbox.staged() }),
+                    None if outbox.has_ended() => outbox.poll(&mut seat.fabric),
+                    None => None,
+                };
                 self.note_progress(peer, event, seat);
             }
         }
