@@ -21,7 +21,7 @@ pub trait HostMemory: Memory + Send + Sync + 'static {
     /// keep its hands off it: the device goes on writing to the pages that were registered.
     ///
     /// # Panics
-    /// When there is no such region.
+    /// When there is no such region; or there are none, and each access to one panics.
     fn words(&self, region: Region) -> &[AtomicU64];
 }
 

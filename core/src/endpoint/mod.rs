@@ -387,9 +387,10 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         Ok(())
     }
 
-    /// As [`Self::flush`], but returns how many messages were put if they were when they were
-    /// posted: in place of [`Event::Put`], for less. Any other outcome is an event. What had no
-    /// slot is still staged ([`Outbox::staged`]).
+    /// As [`Self::flush`], but may return how many messages were put: in place of [`Event::Put`],
+    /// for less. Any other outcome is an event. What had no slot is still staged
+    /// ([`Outbox::staged`]). Drain [`Self::poll_event`] before: the event of an earlier flush is
+    /// about earlier messages.
     ///
     /// # Errors
     /// As [`Self::flush`].
@@ -408,7 +409,7 @@ impl<F: Fabric, const SLOTS: usize, const PEERS: usize, M: Machine + Default>
         Ok(put)
     }
 
-    /// What the flush to `to` left for a poll.
+    /// Notes whether an event or an unposted write of the flush to `to` is due.
     #[inline(never)]
     fn note_flush(&mut self, to: Peer) {
         let outbox = &self.outboxes[to.index()];

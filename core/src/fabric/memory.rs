@@ -29,9 +29,9 @@ const RELAXED_FETCH_ADD: Mutant = Mutant::new("words", "added-without-release", 
 /// An endpoint's own regions, word by word. Offsets are in bytes.
 ///
 /// # Panics
-/// Every method panics when the range does not lie inside the region, or when `load` and
-/// `store` are given an offset that is no multiple of 8: addresses of own memory come from
-/// configuration, never from a peer.
+/// Every method panics when the range does not lie inside the region, or when a word is loaded or
+/// stored at an offset that is no multiple of 8: addresses of own memory come from configuration,
+/// never from a peer.
 pub trait Memory {
     /// The word at `offset`; everything written before it was stored is visible afterwards.
     fn load(&self, region: Region, offset: u32) -> u64;
@@ -64,7 +64,7 @@ pub trait Memory {
     /// Sets the word at `offset`; peers that see it see everything stored before.
     fn store(&self, region: Region, offset: u32, value: u64);
 
-    /// Sets `bits` in the word at `offset`, which no peer writes: a load and a store.
+    /// Sets `bits` in the word at `offset`, which no peer writes: as a load and a [`Self::store`].
     #[inline]
     fn set_bits(&self, region: Region, offset: u32, bits: u64) {
         self.store(region, offset, self.load(region, offset) | bits);
@@ -89,7 +89,7 @@ pub trait WordMemory {
     /// The words of `region`.
     ///
     /// # Panics
-    /// When there is no such region.
+    /// When there is no such region; or the run is empty, and each access to it panics.
     fn words(&self, region: Region) -> Words<'_>;
 
     /// Copies all of `words` to `into`, which is as long, faster than word by word; whether it did.
@@ -237,7 +237,7 @@ const fn word_index(offset: usize) -> usize {
 }
 
 /// The end of an access to what a run of `words` does not have.
-// By value: what a message borrows would be stored at each access.
+// By value: formatting takes references, which would put the arguments in memory at each access.
 #[cold]
 #[inline(never)]
 fn no_word(offset: usize, words: usize) -> ! {
@@ -466,7 +466,7 @@ impl<'a> Words<'a> {
         let put_all = |target: &[AtomicU64], words: &[[u8; 8]]| {
             target.iter().zip(words).rev().for_each(|(to, word)| put(to, word));
         };
-        // The shortest message of a mailbox is four words, for which a loop costs more than they.
+        // A short message of a mailbox is four words: a loop would cost more than the stores.
         if let Some((head, [a, b, c, last])) = words.split_last_chunk()
             && let Some((to_head, [to_a, to_b, to_c, to_last])) = target.split_last_chunk()
         {

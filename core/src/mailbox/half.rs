@@ -239,8 +239,11 @@ impl<const SLOTS: usize> Half<SLOTS> {
     /// The next ticket, which is open, is taken. If one behind it was taken before,
     /// [`Self::advance`] is due.
     #[inline(always)]
-    pub(super) fn take_next(&mut self) {
+    pub(super) fn take_next(&mut self, fabric: &impl Fabric, place: Place<'_>) {
         self.tickets[self.next as usize] = Ticket::Taken;
+        if TAKE_JOURNALLED.is_planted() {
+            self.journal(fabric, place, self.next);
+        }
         self.next += 1;
         self.owe(self.next);
     }
@@ -267,7 +270,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         true
     }
 
-    /// Marks `ticket` as done. It is taken; behind one that is not, [`Self::advance_over`] is due.
+    /// Marks `ticket`, which is taken, as done. After one that is open, call
+    /// [`Self::advance_over`].
     #[inline]
     pub(super) fn finish(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
         self.finish_unjournalled(ticket);
@@ -311,7 +315,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
     /// `ticket` is taken or done.
     #[inline]
     fn advance_over(&mut self, ticket: u32) {
-        // One that was taken earlier is behind already.
+        // One ahead of `next` waits for those before it.
         if ticket == self.next {
             self.next += 1;
             self.advance();

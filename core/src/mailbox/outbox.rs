@@ -13,7 +13,8 @@
 //! The claim in this endpoint's memory follows the state: it is stored before the step that it
 //! announces (MB-7). A refused message stays staged: `flush` tries again, `discard` gives it up.
 //! Works by polling alone: `flush` posts, [`Outbox::handle_completion`] continues. Where a fabric
-//! answers at once, `flush` runs through to the end, and [`Outbox::poll`] returns the event.
+//! answers at once, `flush` runs through to the end, and [`Outbox::poll`] returns the event;
+//! [`Outbox::flush_now`] itself returns what it put.
 
 use core::fmt;
 
@@ -33,7 +34,8 @@ use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, checksum, seal_by_
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
 
-/// The outcome of a flush. Every accepted flush leads to exactly one of these.
+/// The outcome of a flush. Every accepted flush leads to exactly one of these, unless
+/// [`Outbox::flush_now`] has returned what it put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PutEvent {
     /// The first `count` staged messages are in the owner's memory; `left` had no slot in this
@@ -289,14 +291,14 @@ impl Outbox {
         }
     }
 
-    /// A flush that reserves nothing at once.
+    /// The other flushes: nothing is staged, the half was full, or a flush is under way, has ended
+    /// or lost the owner.
     #[inline(never)]
     fn flush_late(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
             State::Idle if self.staged > 0 => self.probe(fabric),
-            State::Idle | State::Probing | State::Reserving | State::Holding { .. } => Ok(()),
-            State::Ended(_) => Ok(()),
             State::Lost => Err(PostError::Gone),
+            _ => Ok(()),
         }
     }
 
@@ -315,7 +317,7 @@ impl Outbox {
         self.event_of(put)
     }
 
-    /// The event of a flush that has ended: `put`, if so many messages were put now.
+    /// Takes the event of a flush that has ended; `put` messages were put just now, if any.
     fn event_of(&mut self, put: Option<u32>) -> Option<PutEvent> {
         if let Some(count) = put {
             return Some(PutEvent::Put { count, left: self.staged });
@@ -500,9 +502,8 @@ impl Outbox {
         self.state = State::Ended(if is_ticket { PutEvent::Full } else { PutEvent::TicketUnknown });
     }
 
-    /// Writes the first `count` staged slots to `first` and the tickets behind it; `config` is the
-    /// own one.
-    // Handed over, since nothing is known of a field behind an atomic access.
+    /// Writes the first `count` staged slots to `first` and the tickets behind it.
+    // `config` is a copy of `self.config`, which would be loaded again after each atomic access.
     #[inline(always)]
     fn write(
         &mut self,

@@ -253,7 +253,8 @@ impl<const PEERS: usize, const DEPTH: usize> Neb<PEERS, DEPTH> {
         }
     }
 
-    /// Reads the progress of the members that hold up a window, or of whom an epoch is new.
+    /// Reads the progress of the members that seem far behind, and of those that the own epoch
+    /// waits for before it opens, where a read is due.
     #[inline(never)]
     fn ask_members(&mut self, fabric: &mut impl Fabric, now: Instant) {
         for peer in self.window.to_ask(now).iter() {

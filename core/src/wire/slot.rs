@@ -214,8 +214,8 @@ fn trailer_of(slot: &mut [u8]) -> &mut [u8; TRAILER_LEN] {
 pub enum Glance {
     /// It carries the stamp of another use, or none yet.
     Absent,
-    /// The end of a message, whose payload fits, and the last word of that. All of it is there if
-    /// it is the last of its write, or the last one was seen.
+    /// The trailer of a message whose payload fits, and the last word of the payload. The message
+    /// is whole if its run is 1, or if the last slot of its write has been seen.
     Stamped(Trailer, u64),
     /// [`Slot::copy_out`] says more.
     Unclear,

@@ -89,7 +89,7 @@ pub(super) fn rate(
     let mut window = (0, 0);
     let mut intake = None;
     while open > 0 {
-        seat.endpoint.poll(seat.vigil.now());
+        seat.poll()?;
         let before = taken;
         while taken - before < BURST {
             let found = seat.take_run(|message| {

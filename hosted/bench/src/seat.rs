@@ -106,12 +106,19 @@ impl BenchSeat {
         Self { endpoint, vigil, rounds: 0 }
     }
 
-    /// Puts one message, and returns when it is in the owner's memory.
+    /// Puts one message, and returns when it is in the owner's memory. Nothing may be staged
+    /// before.
     // At each place, as the calls of a loop that knows to whom it puts are.
     #[inline(always)]
     pub(super) fn put(&mut self, to: Peer, kind: u16, payload: &[u8]) -> Result<(), BenchError> {
         self.endpoint.stage(to, kind, payload)?;
         if self.endpoint.flush_now(to)? == Some(1) { Ok(()) } else { self.flush_rest(to) }
+    }
+
+    /// Polls, while no put is under way: an event is the end of a peer.
+    pub(super) fn poll(&mut self) -> Result<(), BenchError> {
+        self.endpoint.poll(self.vigil.now());
+        self.endpoint.poll_event().map_or(Ok(()), |event| Err(BenchError::Ended(event)))
     }
 
     /// Puts what is staged for `to`, and returns when all of it is in the owner's memory.
@@ -197,7 +204,8 @@ impl BenchSeat {
         loop {
             self.rounds = self.rounds.wrapping_add(1);
             if self.rounds.is_multiple_of(POLL_EVERY) {
-                self.endpoint.poll(self.vigil.tick());
+                self.vigil.tick();
+                self.poll()?;
             }
             if let Some(held) = self.hold(&mut deal)? {
                 return Ok(held);

@@ -121,7 +121,8 @@ impl MailboxWriter {
             }
             self.seat.flush(OWNER)?;
             // The end may lie in a half that only a poll finds open.
-            self.seat.endpoint.poll(self.seat.vigil.tick());
+            self.seat.vigil.tick();
+            self.seat.poll()?;
             if self.seat.take(|message| Ok(message.kind))? == Some(END) {
                 parcel::write(&mut self.payload, number);
                 return self.seat.put(OWNER, END, &self.payload);

@@ -59,7 +59,8 @@ impl Pages {
         check(fd, len, IMMUTABLE)
     }
 
-    /// First byte: aligned to a word, mapped for `len` bytes as long as `self` lives.
+    /// First byte, mapped for `len` bytes as long as `self` lives: aligned to a page, or to a word
+    /// if nothing is mapped.
     #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base

@@ -1,8 +1,8 @@
 //! What is taken: the message of the next ticket by a glance at its slot, others by a search.
 //!
 //! By far the most messages are the next of their ticket order and of their sender's, in the open
-//! half, and whole. For those [`Mailbox::take`] is a short way without a call; whatever speaks
-//! against one of these is for the functions that it leaves.
+//! half, and whole. For those [`Mailbox::take`] is a short way; whatever speaks against one of
+//! these is left to a function that looks closely.
 
 use super::super::half::Place;
 use super::super::watch::Expected;
@@ -49,7 +49,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit`
-    /// messages at most, and returns how many: those that [`Self::take_plainly`] would take.
+    /// messages at most, and returns how many: only what [`Self::take_plainly`] would take.
     #[inline(always)]
     fn take_rest(
         &mut self,
@@ -86,12 +86,12 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         };
         let slot = regions.slot(config, stamp);
         slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
-            half.take_next();
+            half.take_next(fabric, Place { config, regions: *regions });
+            counters.taken += 1;
             expected.sequence = trailer.sequence.wrapping_add(1);
             deal(&Message::new(trailer, payload));
         });
         let taken = half.next() - stamp.ticket;
-        counters.taken += u64::from(taken);
         if taken > 0 {
             self.in_order_at = now;
         }
@@ -103,7 +103,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// has arrived.
     ///
     /// # Errors
-    /// [`Unclear`]: nothing changed, and [`Self::take_closely`] says more.
+    /// [`Unclear`]: nothing changed, and [`Self::take_closely`] decides.
     #[inline(always)]
     fn take_plainly(
         &mut self,
@@ -129,14 +129,15 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         if !half.is_undisturbed() || half.is_returned(ticket) || !expected.is(&trailer) {
             return Err(Unclear);
         }
-        half.take_next();
+        debug_assert!(half.epoch() == *epoch && half.is_open(ticket), "it was not delivered");
+        half.take_next(fabric, Place { config, regions: *regions });
         half.advance();
         // As `Expected::after`, of the same incarnation.
         expected.sequence = trailer.sequence.wrapping_add(1);
         expected.is_certain = true;
         self.counters.taken += 1;
         self.in_order_at = now;
-        // At the end: what lives across the call that a long payload takes is kept in memory.
+        // Last: values that live across the call for a long payload would be spilled.
         slot.copy_payload(fabric.memory(), last, trailer.len, &mut self.scratch.0);
         Ok(Some(trailer))
     }

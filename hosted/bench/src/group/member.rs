@@ -104,7 +104,7 @@ impl GroupMember {
     pub(super) fn serve(&mut self, board: &GroupBoard) -> Result<(), BenchError> {
         self.seat.vigil.begin(PATIENCE);
         while !board.is_over() {
-            self.poll()?;
+            self.seat.poll()?;
             if board.is_decided() {
                 self.remove(board)?;
             }
@@ -122,12 +122,6 @@ impl GroupMember {
             self.seat.vigil.begin(PATIENCE);
         }
         Ok(())
-    }
-
-    fn poll(&mut self) -> Result<(), BenchError> {
-        self.seat.endpoint.poll(self.seat.vigil.now());
-        // Nothing is put here.
-        self.seat.endpoint.poll_event().map_or(Ok(()), |event| Err(BenchError::Ended(event)))
     }
 
     fn next(&mut self) -> Result<Option<Chunk>, BenchError> {
@@ -209,7 +203,7 @@ impl GroupMember {
             while written < bytes {
                 let more = self.write(written, bytes)?;
                 written += more;
-                if more > 0 { self.poll()? } else { self.step(board)? }
+                if more > 0 { self.seat.poll()? } else { self.step(board)? }
             }
             let ended = self.await_delivery(board)?;
             if number >= uncounted {
@@ -300,7 +294,7 @@ impl GroupMember {
     }
 
     fn step(&mut self, board: &GroupBoard) -> Result<(), BenchError> {
-        self.poll()?;
+        self.seat.poll()?;
         if board.is_over() {
             return Err(BenchError::OutOfStep("a member has ended"));
         }

@@ -113,7 +113,7 @@ impl NebMember {
         let mut hops = 0;
         self.seat.vigil.begin(PATIENCE);
         while !board.over.load(Ordering::Relaxed) {
-            self.seat.endpoint.poll(self.seat.vigil.now());
+            self.seat.poll()?;
             let delivered = self.deliver(shown)?;
             let taken = self.seat.take(|message| {
                 let len = message.payload.len();

@@ -414,9 +414,11 @@ impl MailboxNode {
             let outbox = &mut self.outboxes[peer.index()];
             if outbox.is_idle() && outbox.staged() > 0 {
                 // Refused messages stay staged for the next round. Both ways to learn of a put.
-                let put = match outbox.staged() % 2 {
-                    0 => outbox.flush(&mut seat.fabric).ok().and(None),
-                    _ => outbox.flush_now(&mut seat.fabric).ok().flatten(),
+                let put = if outbox.staged().is_multiple_of(2) {
+                    let _ = outbox.flush(&mut seat.fabric);
+                    None
+                } else {
+                    outbox.flush_now(&mut seat.fabric).ok().flatten()
                 };
                 let event = match put {
                     Some(count) => Some(PutEvent::Put { count, left: outbox.staged() }),
