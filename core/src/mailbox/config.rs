@@ -111,15 +111,8 @@ impl Config {
         }
         #[expect(clippy::cast_possible_truncation, reason = "`SLOTS_MAX` bits and a word")]
         let journal_len = 8 + slots.div_ceil(64) as u16 * 8;
-        Ok(Self {
-            peers,
-            slots,
-            message_len,
-            stall_after,
-            always_checksum: false,
-            stride,
-            journal_len,
-        })
+        let always_checksum = false;
+        Ok(Self { peers, slots, message_len, stall_after, always_checksum, stride, journal_len })
     }
 
     /// The same with checksums over every fabric. Without this, a fabric that places whole words

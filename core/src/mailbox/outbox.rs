@@ -272,9 +272,8 @@ impl Outbox {
     /// [`PostError`] of the reservation; everything is still staged and no event will come.
     #[inline]
     pub fn flush(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
-        if let Some(count) = self.flush_now(fabric)? {
-            self.state = State::Ended(PutEvent::Put { count, left: self.staged });
-        }
+        let put = self.flush_now(fabric)?;
+        self.keep(put);
         Ok(())
     }
 
@@ -291,14 +290,32 @@ impl Outbox {
         }
     }
 
-    /// The other flushes: nothing is staged, the half was full, or a flush is under way, has ended
-    /// or lost the owner.
+    /// The other flushes: a probe where the half was full; nothing where nothing is staged, or a
+    /// flush is under way or has ended.
     #[inline(never)]
     fn flush_late(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
-            State::Idle if self.staged > 0 => self.probe(fabric),
-            State::Lost => Err(PostError::Gone),
-            _ => Ok(()),
+            State::Idle if self.staged > 0 => {}
+            State::Lost => return Err(PostError::Gone),
+            _ => return Ok(()),
+        }
+        self.attempt = self.attempt.wrapping_add(1);
+        let put = match self.add(fabric, 0)? {
+            Posted::Ended(Ok(word)) => self.handle_probe(fabric, Stamp::from_count(word)),
+            Posted::Ended(Err(failure)) => self.lost(0, failure),
+            Posted::Pending => {
+                self.state = State::Probing;
+                None
+            }
+        };
+        self.keep(put);
+        Ok(())
+    }
+
+    /// Keeps the event of a flush that has put `put` messages, if it has.
+    fn keep(&mut self, put: Option<u32>) {
+        if let Some(count) = put {
+            self.state = State::Ended(PutEvent::Put { count, left: self.staged });
         }
     }
 
@@ -311,17 +328,14 @@ impl Outbox {
                 let config = self.config;
                 self.write(fabric, &config, first, count)
             }
-            State::Idle | State::Probing | State::Reserving | State::Holding { .. } => None,
-            State::Ended(_) | State::Lost => None,
+            _ => None,
         };
         self.event_of(put)
     }
 
     /// Takes the event of a flush that has ended; `put` messages were put just now, if any.
     fn event_of(&mut self, put: Option<u32>) -> Option<PutEvent> {
-        if let Some(count) = put {
-            return Some(PutEvent::Put { count, left: self.staged });
-        }
+        self.keep(put);
         let State::Ended(event) = self.state else { return None };
         let is_lost = matches!(event, PutEvent::Lost { .. });
         self.state = if is_lost { State::Lost } else { State::Idle };
@@ -354,15 +368,9 @@ impl Outbox {
             (State::Holding { count, .. }, Ok(_)) => Some(self.handle_written(fabric, count)),
             // No write was posted for the reservation, so its tickets stay empty. The claim stays
             // as well: an owner that stays alive fences this sender, and then skips them.
-            (State::Reserving | State::Probing, Err(failure)) => {
-                self.lost(0, failure);
-                None
-            }
+            (State::Reserving | State::Probing, Err(failure)) => self.lost(0, failure),
             // The claim stays `Holding`: bytes may arrive until the owner fences this incarnation.
-            (State::Holding { count, .. }, Err(failure)) => {
-                self.lost(count, failure);
-                None
-            }
+            (State::Holding { count, .. }, Err(failure)) => self.lost(count, failure),
             (State::Idle | State::Ended(_) | State::Lost, _) => return None,
         };
         self.event_of(put)
@@ -390,19 +398,20 @@ impl Outbox {
             State::Holding { count, posted: true, .. } => count,
             State::Holding { .. } | State::Probing | State::Reserving => 0,
         };
-        self.lost(unknown, Failure::Gone);
-        self.event_of(None)
+        let put = self.lost(unknown, Failure::Gone);
+        self.event_of(put)
     }
 
     // A flush that ends without a put leaves its event in the state, so that a put, which nearly
     // all are, is returned in registers.
 
-    /// Ends the flush: `unknown` of its messages may have been put.
+    /// Ends the flush: `unknown` of its messages may have been put, none is known to be.
     #[inline(never)]
-    fn lost(&mut self, unknown: u32, failure: Failure) {
+    fn lost(&mut self, unknown: u32, failure: Failure) -> Option<u32> {
         // An earlier attempt may have left more of the same messages in doubt.
         self.unknown = self.unknown.max(unknown);
         self.state = State::Ended(PutEvent::Lost { unknown: self.unknown, failure });
+        None
     }
 
     #[inline(always)]
@@ -414,10 +423,7 @@ impl Outbox {
         match self.add(fabric, u64::from(self.staged)) {
             Ok(Posted::Ended(Ok(word))) => Ok(self.handle_ticket(fabric, Stamp::from_count(word))),
             // Nothing was written; as after a completion that reports it.
-            Ok(Posted::Ended(Err(failure))) => {
-                self.lost(0, failure);
-                Ok(None)
-            }
+            Ok(Posted::Ended(Err(failure))) => Ok(self.lost(0, failure)),
             Ok(Posted::Pending) => {
                 self.state = State::Reserving;
                 Ok(None)
@@ -427,20 +433,6 @@ impl Outbox {
                 Err(error)
             }
         }
-    }
-
-    fn probe(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
-        self.attempt = self.attempt.wrapping_add(1);
-        match self.add(fabric, 0)? {
-            Posted::Ended(Ok(word)) => {
-                if let Some(count) = self.handle_probe(fabric, Stamp::from_count(word)) {
-                    self.state = State::Ended(PutEvent::Put { count, left: self.staged });
-                }
-            }
-            Posted::Ended(Err(failure)) => self.lost(0, failure),
-            Posted::Pending => self.state = State::Probing,
-        }
-        Ok(())
     }
 
     #[inline(always)]
@@ -456,10 +448,7 @@ impl Outbox {
             self.full = false;
             match self.reserve(fabric) {
                 Ok(put) => return put,
-                Err(PostError::Gone) => {
-                    self.lost(0, Failure::Gone);
-                    return None;
-                }
+                Err(PostError::Gone) => return self.lost(0, Failure::Gone),
                 Err(PostError::Full | PostError::Rejected(_)) => {}
             }
         }
@@ -528,10 +517,7 @@ impl Outbox {
                 }
                 match posted {
                     Posted::Ended(Ok(_)) => Some(self.handle_written(fabric, count)),
-                    Posted::Ended(Err(failure)) => {
-                        self.lost(count, failure);
-                        None
-                    }
+                    Posted::Ended(Err(failure)) => self.lost(count, failure),
                     Posted::Pending => {
                         self.state = State::Holding { first, count, posted: true };
                         None
@@ -544,10 +530,7 @@ impl Outbox {
                 None
             }
             // The claim stays, as after a failed reservation.
-            Err(PostError::Gone | PostError::Rejected(_)) => {
-                self.lost(0, Failure::Gone);
-                None
-            }
+            Err(PostError::Gone | PostError::Rejected(_)) => self.lost(0, Failure::Gone),
         }
     }
 

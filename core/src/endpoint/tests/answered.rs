@@ -119,22 +119,6 @@ fn a_flush_that_says_what_it_put_leaves_no_event_of_it() {
     assert_eq!(a.flush_now(Peer(9)), Err(PutError::UnknownPeer));
 }
 
-#[test]
-fn a_flush_now_that_is_not_answered_ends_as_a_flush_does() {
-    for (answers_writes, refusals) in [(false, 0), (true, 1), (false, 1)] {
-        let net = net();
-        let (mut a, mut b) = writer(&net, answers_writes, refusals);
-        a.stage(B, 0, b"one").unwrap();
-        assert_eq!((a.flush_now(B), a.poll_event()), (Ok(None), None));
-        let polled = core::iter::from_fn(|| {
-            a.poll(NOW);
-            Some(a.poll_event())
-        });
-        let events: Vec<_> = polled.take(3).flatten().collect();
-        assert_eq!((events, drain(&mut b)), ([put(B, 1, 0)].into(), [b"one".to_vec()].into()));
-    }
-}
-
 /// What was written may be there, what was not written is not; both stay staged.
 #[test]
 fn a_work_that_is_answered_with_a_failure_leaves_in_doubt_what_it_may_have_put() {
@@ -174,17 +158,24 @@ fn a_half_that_is_full_is_found_by_the_flush() {
 
 #[test]
 fn a_write_that_is_refused_behind_its_ticket_is_posted_by_a_later_poll() {
-    for answers_writes in [true, false] {
-        let net = net();
-        let (mut a, mut b) = writer(&net, answers_writes, 1);
-        a.put(B, 0, b"one").unwrap();
-        assert_eq!((a.poll_event(), drain(&mut b).len()), (None, 0));
-        let polled = core::iter::from_fn(|| {
-            a.poll(NOW);
-            Some(a.poll_event())
-        });
-        let events: Vec<_> = polled.take(3).flatten().collect();
-        assert_eq!((events, drain(&mut b)), ([put(B, 1, 0)].into(), [b"one".to_vec()].into()));
+    let flushes: [fn(&mut Member<'_>) -> _; 2] = [
+        |a| a.flush(B).map(|()| None),
+        // Not answered, a flush ends as any other.
+        |a| a.flush_now(B),
+    ];
+    for (answers_writes, refusals) in [(true, 1), (false, 1), (false, 0)] {
+        for flush in flushes {
+            let net = net();
+            let (mut a, mut b) = writer(&net, answers_writes, refusals);
+            a.stage(B, 0, b"one").unwrap();
+            assert_eq!((flush(&mut a), a.poll_event()), (Ok(None), None));
+            let polled = core::iter::from_fn(|| {
+                a.poll(NOW);
+                Some(a.poll_event())
+            });
+            let events: Vec<_> = polled.take(3).flatten().collect();
+            assert_eq!((events, drain(&mut b)), ([put(B, 1, 0)].into(), [b"one".to_vec()].into()));
+        }
     }
 }
 

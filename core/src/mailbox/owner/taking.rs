@@ -132,9 +132,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         debug_assert!(half.epoch() == *epoch && half.is_open(ticket), "it was not delivered");
         half.take_next(fabric, Place { config, regions: *regions });
         half.advance();
-        // As `Expected::after`, of the same incarnation.
-        expected.sequence = trailer.sequence.wrapping_add(1);
-        expected.is_certain = true;
+        *expected = Expected::after(&trailer, true);
         self.counters.taken += 1;
         self.in_order_at = now;
         // Last: values that live across the call for a long payload would be spilled.

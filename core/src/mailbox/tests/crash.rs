@@ -1,6 +1,6 @@
 //! A writer, an owner and an owner's successor die at every step.
 
-use super::harness::{Cluster, World, world, world_with};
+use super::harness::{Cluster, PLACEMENTS, World, world, world_with};
 use super::model::{Model, model};
 use super::{A, B, OWNER, SLOTS};
 use crate::fabric::Placement;
@@ -8,8 +8,6 @@ use crate::ids::Peer;
 use crate::mailbox::UnknownReceipt;
 
 const C: Peer = Peer(3);
-
-const PLACEMENTS: [Placement; 2] = [Placement::Bytes, Placement::WholeWords];
 
 /// Stores of a put's three claims beyond the first of each.
 const fn claim_stores(placement: Placement) -> usize {

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::harness::{Cluster, World, world, world_with};
+use super::harness::{Cluster, World, both_worlds, world, world_with};
 use super::{A, B, OWNER};
 use crate::fabric::{At, CompletionFlags, Fabric, Memory, Op, Placement, Work, WorkId};
 use crate::mailbox::{Forgery, PutEvent, Receipt, UnknownReceipt};
@@ -376,18 +376,19 @@ fn a_message_in_a_slot_that_was_not_given_out_is_noticed() {
 
 #[test]
 fn a_message_that_vanished_is_noticed_with_its_senders_next_one() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
-    cluster.writer(B).put(b"first");
-    assert_eq!(cluster.owner.drain_payloads(), [b"first"]);
-    cluster.writer(B).put(b"vanishes");
-    let at = world.regions.word();
-    post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
-    cluster.writer(A).put(b"in its slot");
-    cluster.writer(B).put(b"next");
-    let payloads: [&[u8]; 2] = [b"in its slot", b"next"];
-    assert_eq!(cluster.owner.drain_payloads(), payloads);
-    assert_eq!(forged(&cluster), (Some(Forgery::Sequence { sender: B, due: 1, came: 2 }), 1));
+    for world in both_worlds(8) {
+        let mut cluster = Cluster::new(&world);
+        cluster.writer(B).put(b"first");
+        assert_eq!(cluster.owner.drain_payloads(), [b"first"]);
+        cluster.writer(B).put(b"vanishes");
+        let at = world.regions.word();
+        post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
+        cluster.writer(A).put(b"in its slot");
+        cluster.writer(B).put(b"next");
+        let payloads: [&[u8]; 2] = [b"in its slot", b"next"];
+        assert_eq!(cluster.owner.drain_payloads(), payloads);
+        assert_eq!(forged(&cluster), (Some(Forgery::Sequence { sender: B, due: 1, came: 2 }), 1));
+    }
 }
 
 /// Lets both halves begin again.
@@ -402,27 +403,28 @@ fn turn_over(cluster: &mut Cluster<'_>) {
 /// next epoch: evidence counts again.
 #[test]
 fn what_disturbed_a_half_is_over_with_its_epoch() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
-    turn_over(&mut cluster);
-    cluster.succeed_owner(&[A, B]);
-    turn_over(&mut cluster);
-    cluster.revive(A);
-    turn_over(&mut cluster);
-    let (at, before) = (world.regions.word(), forged(&cluster).1);
-    (0..3).for_each(|_| assert!(cluster.writer(B).put(b"before").is_some()));
-    post(&mut cluster, Op::FetchAdd { at, add: 1 });
-    assert_eq!(cluster.owner.drain_payloads(), [b"before"; 3]);
-    let (evidence, now) = forged(&cluster);
-    assert!(matches!(evidence, Some(Forgery::NotAskedFor { .. })));
-    assert_eq!(now, before + 1);
-    turn_over(&mut cluster);
-    cluster.writer(B).put(b"vanishes");
-    post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
-    cluster.writer(A).put(b"in its slot");
-    cluster.writer(B).put(b"next");
-    assert_eq!(cluster.owner.drain_payloads(), [&b"in its slot"[..], b"next"]);
-    assert!(matches!(forged(&cluster).0, Some(Forgery::Sequence { sender: B, .. })));
+    for world in both_worlds(8) {
+        let mut cluster = Cluster::new(&world);
+        turn_over(&mut cluster);
+        cluster.succeed_owner(&[A, B]);
+        turn_over(&mut cluster);
+        cluster.revive(A);
+        turn_over(&mut cluster);
+        let (at, before) = (world.regions.word(), forged(&cluster).1);
+        (0..3).for_each(|_| assert!(cluster.writer(B).put(b"before").is_some()));
+        post(&mut cluster, Op::FetchAdd { at, add: 1 });
+        assert_eq!(cluster.owner.drain_payloads(), [b"before"; 3]);
+        let (evidence, now) = forged(&cluster);
+        assert!(matches!(evidence, Some(Forgery::NotAskedFor { .. })));
+        assert_eq!(now, before + 1);
+        turn_over(&mut cluster);
+        cluster.writer(B).put(b"vanishes");
+        post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
+        cluster.writer(A).put(b"in its slot");
+        cluster.writer(B).put(b"next");
+        assert_eq!(cluster.owner.drain_payloads(), [&b"in its slot"[..], b"next"]);
+        assert!(matches!(forged(&cluster).0, Some(Forgery::Sequence { sender: B, .. })));
+    }
 }
 
 #[test]
@@ -438,15 +440,59 @@ fn a_foreign_epoch_is_noticed_once() {
 /// A restored message comes behind later ones of its sender.
 #[test]
 fn a_message_that_comes_again_after_it_was_restored_is_no_evidence() {
-    let world = world(8);
-    let mut cluster = Cluster::new(&world);
-    for payload in [b"first", b"other"] {
-        cluster.writer(A).put(payload);
+    for world in both_worlds(8) {
+        let mut cluster = Cluster::new(&world);
+        for payload in [b"first", b"other"] {
+            cluster.writer(A).put(payload);
+        }
+        let [first, other] = [0, 1].map(|_| cluster.owner.take().unwrap());
+        cluster.owner.mailbox.restore(first.receipt).unwrap();
+        assert_eq!(cluster.owner.take(), Some(first));
+        cluster.writer(A).put(b"third");
+        assert_eq!(cluster.owner.take().unwrap().sequence, other.sequence + 1);
+        assert_eq!(cluster.owner.mailbox.counters().forged_tickets, 0);
     }
-    let [first, other] = [0, 1].map(|_| cluster.owner.take().unwrap());
-    cluster.owner.mailbox.restore(first.receipt).unwrap();
-    assert_eq!(cluster.owner.take(), Some(first));
-    cluster.writer(A).put(b"third");
-    assert_eq!(cluster.owner.take().unwrap().sequence, other.sequence + 1);
-    assert_eq!(cluster.owner.mailbox.counters().forged_tickets, 0);
+}
+
+/// Two messages are put twice, and the second is restored when it is the next of the sequence.
+#[test]
+fn a_restored_message_leaves_the_sequence_as_it_is() {
+    for world in both_worlds(8) {
+        let mut cluster = Cluster::new(&world);
+        let writer = cluster.writer(A);
+        [b"first", b"other"].iter().for_each(|payload| writer.stage(*payload));
+        writer.flush().unwrap();
+        writer.land();
+        assert_eq!(writer.hear(), None);
+        assert!(writer.land(), "all is written, and the writer does not hear of it");
+        assert!(matches!(writer.outbox.lose(), Some(PutEvent::Lost { unknown: 2, .. })));
+        assert_eq!(writer.hear(), None);
+        writer.outbox.readmit(&writer.fabric);
+        writer.flush().unwrap();
+        assert_eq!(writer.finish(), Some(PutEvent::Put { count: 2, left: 0 }));
+        let taken = [0, 1, 2].map(|_| cluster.owner.take().unwrap());
+        assert_eq!(taken.each_ref().map(|it| it.sequence), [0, 1, 0]);
+        let before = forged(&cluster).1;
+        cluster.owner.mailbox.restore(taken[1].receipt).unwrap();
+        assert_eq!(cluster.owner.take().as_ref(), Some(&taken[1]));
+        assert_eq!(cluster.owner.take().unwrap().sequence, 1);
+        assert_eq!(forged(&cluster).1, before, "they follow each other");
+    }
+}
+
+/// What an earlier owner released lies between what its successor takes of that epoch and what it
+/// takes of the next.
+#[test]
+fn a_gap_that_an_earlier_owner_released_is_no_evidence() {
+    for world in both_worlds(8) {
+        let mut cluster = Cluster::new(&world);
+        (0..4).for_each(|_| assert!(cluster.writer(A).put(b"before").is_some()));
+        let taken = [0, 1, 2, 3].map(|_| cluster.owner.take().unwrap());
+        taken[2..].iter().for_each(|it| cluster.owner.release(it));
+        cluster.succeed_owner(&[A, B]);
+        assert_eq!(cluster.owner.drain_payloads(), [b"before"; 2]);
+        cluster.writer(A).put(b"behind");
+        assert_eq!(cluster.owner.drain_payloads(), [b"behind"]);
+        assert_eq!(forged(&cluster), (None, 0));
+    }
 }

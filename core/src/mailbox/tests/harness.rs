@@ -34,6 +34,13 @@ pub(super) fn world(slots: u32) -> World {
     world_with(slots, Placement::Bytes)
 }
 
+pub(super) const PLACEMENTS: [Placement; 2] = [Placement::Bytes, Placement::WholeWords];
+
+/// As [`world`], and where they appear as in shared memory.
+pub(super) fn both_worlds(slots: u32) -> [World; 2] {
+    PLACEMENTS.map(|placement| world_with(slots, placement))
+}
+
 pub(super) fn world_with(slots: u32, placement: Placement) -> World {
     let config = Config::new(PEERS as u16, slots, 40, STALL).unwrap();
     let mut layout = Layout::new(PEERS as u16);

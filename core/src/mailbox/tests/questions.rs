@@ -3,9 +3,10 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::harness::{Cluster, World, world};
+use super::harness::{Cluster, World, both_worlds, world};
 use super::{A, B, OWNER, STALL};
 use crate::fabric::{Fabric, Memory};
+use crate::ids::Peer;
 use crate::mailbox::PutEvent;
 use crate::time::Duration;
 
@@ -13,26 +14,36 @@ const PUT: Option<PutEvent> = Some(PutEvent::Put { count: 1, left: 0 });
 
 /// B has put a message before; A holds a ticket, and its write is under way.
 fn held_ticket(world: &World) -> Cluster<'_> {
+    held_ticket_behind(world, &[B])
+}
+
+/// As [`held_ticket`]; each of `senders` has put a message before.
+fn held_ticket_behind<'net>(world: &'net World, senders: &[Peer]) -> Cluster<'net> {
     let mut cluster = Cluster::new(world);
-    assert_eq!(cluster.writer(B).put(b"before"), PUT);
-    assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
+    for sender in senders {
+        assert_eq!(cluster.writer(*sender).put(b"before"), PUT);
+        assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
+    }
     cluster.writer(A).hold_ticket(b"late");
     cluster
 }
 
 #[test]
 fn a_live_holder_is_waited_for_however_long() {
-    let world = world(8);
-    let mut cluster = held_ticket(&world);
-    for _ in 0..100 {
-        assert_eq!(cluster.owner.take(), None);
-        cluster.owner.wait();
+    for world in both_worlds(8) {
+        // Late or not, the message is the next of its sender's.
+        let mut cluster = held_ticket_behind(&world, &[A, B]);
+        for _ in 0..100 {
+            assert_eq!(cluster.owner.take(), None);
+            cluster.owner.wait();
+        }
+        assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
+        assert!(cluster.owner.mailbox.counters().questioned >= 100);
+        assert_eq!(cluster.writer(A).finish(), PUT);
+        assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+        assert!(cluster.owner.mailbox.counters().longest_stall >= Duration(100 * STALL.0));
+        assert_eq!(cluster.owner.mailbox.poll_timeout(), None, "nothing is missing any more");
     }
-    assert_eq!(cluster.owner.mailbox.counters().skipped, 0);
-    assert!(cluster.owner.mailbox.counters().questioned >= 100);
-    assert_eq!(cluster.writer(A).finish(), PUT);
-    assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
-    assert!(cluster.owner.mailbox.counters().longest_stall >= Duration(100 * STALL.0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use weft_core::endpoint::{Event, Plan};
+use weft_core::endpoint::Plan;
 use weft_core::ids::Peer;
 use weft_core::neb::BroadcastError;
 
@@ -265,12 +265,7 @@ impl NebMember {
     }
 
     fn step(&mut self, board: &Board) -> Result<(), BenchError> {
-        self.seat.endpoint.poll(self.seat.vigil.now());
-        while let Some(event) = self.seat.endpoint.poll_event() {
-            if !matches!(event, Event::Put { .. }) {
-                return Err(BenchError::Ended(event));
-            }
-        }
+        self.seat.poll()?;
         if board.over.load(Ordering::Relaxed) {
             return Err(BenchError::OutOfStep("a member has ended"));
         }
