@@ -38,7 +38,6 @@ mod explore;
 mod fabric;
 pub mod fault;
 mod flight;
-mod fold;
 pub mod group;
 mod liar;
 pub mod mailbox;

@@ -20,7 +20,7 @@ use weft_core::fabric::{At, Layout, Memory, Region};
 use weft_core::ids::Peer;
 
 use super::draws::Draws;
-use super::fold::Folded;
+use super::explore::fingerprint;
 
 /// How many operations a process has left.
 #[derive(Clone, Debug, Default)]
@@ -84,11 +84,8 @@ impl CowBytes {
     }
 
     fn digest(&self) -> u64 {
-        let digest = self.digest.get().unwrap_or_else(|| {
-            let mut hasher = Folded::default();
-            hasher.write(&self.shared.borrow());
-            hasher.finish()
-        });
+        let digest = self.digest.get();
+        let digest = digest.unwrap_or_else(|| fingerprint(&**self.shared.borrow()));
         self.digest.set(Some(digest));
         digest
     }

@@ -24,6 +24,8 @@ mod node;
 mod small;
 mod special;
 
+use std::sync::LazyLock;
+
 use weft_core::fabric::{At, Fabric, Layout, Region};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::neb::{Config, Keys, Membership as Members, Regions, Retry, SigningKey, Sizes};
@@ -130,10 +132,14 @@ impl Broadcasts {
 
     /// The keys of `me`, which are those of the simulation and not secret.
     fn keys(&self, me: Peer) -> Keys<PEERS> {
-        let key = |peer: Peer| SigningKey::from_bytes(&[peer.0 as u8 + 1; 32]);
-        let mut keys = Keys::new(SESSION, key(me));
-        for (peer, public) in (0..self.config.peers()).map(Peer).zip(&mut keys.public) {
-            *public = Some(key(peer).verifying_key());
+        // A multiplication on the curve each, and asked for with every admission.
+        static ALL: LazyLock<[SigningKey; PEERS]> = LazyLock::new(|| {
+            std::array::from_fn(|peer| SigningKey::from_bytes(&[peer as u8 + 1; 32]))
+        });
+        let mut keys = Keys::new(SESSION, ALL[me.index()].clone());
+        let members = usize::from(self.config.peers());
+        for (key, public) in ALL.iter().zip(&mut keys.public).take(members) {
+            *public = Some(key.verifying_key());
         }
         keys
     }

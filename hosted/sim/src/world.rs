@@ -25,6 +25,7 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Duration;
 
 use super::draws::{Draws, Purpose};
+use super::explore::shared::CopyOnWrite;
 use super::fault::Faults;
 use super::flight::{Flight, PairFlights};
 use super::memory::SimMemory;
@@ -39,6 +40,17 @@ use events::EventQueue;
 /// Works that a peer may have open, unpolled completions included (F-7).
 const ROOM: usize = 64;
 
+/// Which incarnations of the others one peer admits and posts to.
+#[derive(Clone, Debug, Hash)]
+struct Admissions {
+    /// By peer: the incarnation that may change bytes here.
+    admitted: Vec<Incarnation>,
+    /// By peer: the earliest incarnation that may be admitted.
+    earliest: Vec<Incarnation>,
+    /// By peer: the incarnation that posts go to; 0 when there is none.
+    open: Vec<Incarnation>,
+}
+
 /// What the world keeps for one peer.
 #[derive(Clone, Debug)]
 struct PeerState {
@@ -47,12 +59,7 @@ struct PeerState {
     incarnation: Incarnation,
     /// When it died, for peers that have not noticed.
     died_at: u64,
-    /// By peer: the incarnation that may change bytes here.
-    admitted: Vec<Incarnation>,
-    /// By peer: the earliest incarnation that may be admitted.
-    earliest: Vec<Incarnation>,
-    /// By peer: the incarnation that posts go to; 0 when there is none.
-    open: Vec<Incarnation>,
+    admissions: CopyOnWrite<Admissions>,
     done: VecDeque<Completion>,
     inbox: VecDeque<(Peer, Vec<u8>)>,
     /// How far its clock is ahead.
@@ -62,7 +69,7 @@ struct PeerState {
 impl Hash for PeerState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.memory.hash(state);
-        (self.alive, self.incarnation, &self.admitted, &self.earliest, &self.open).hash(state);
+        (self.alive, self.incarnation, &self.admissions).hash(state);
         for done in &self.done {
             (done.id, done.peer, done.outcome).hash(state);
         }
@@ -177,9 +184,11 @@ impl World {
             alive: false,
             incarnation: Incarnation(0),
             died_at: 0,
-            admitted: vec![Incarnation(0); peers],
-            earliest: vec![Incarnation(1); peers],
-            open: vec![Incarnation(0); peers],
+            admissions: CopyOnWrite::new(Admissions {
+                admitted: vec![Incarnation(0); peers],
+                earliest: vec![Incarnation(1); peers],
+                open: vec![Incarnation(0); peers],
+            }),
             done: VecDeque::new(),
             inbox: VecDeque::new(),
             ahead: 0,

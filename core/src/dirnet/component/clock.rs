@@ -135,11 +135,13 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             State::Manager => None,
         };
         let gossip = self.sync.is_gossiping().then_some(Instant(0));
-        let cyclic = [Some(self.clear_due), Some(self.beat_due)];
-        let fellows = self.fellows.iter().map(|fellow| fellow.watch.deadline());
-        let errands = self.errands.iter().map(|errand| errand.map(|errand| errand.due));
-        let single = [state, self.sync.due(), gossip];
-        cyclic.into_iter().chain(single).chain(fellows).chain(errands).flatten().min()
+        // Asked for after every input: without chains of iterators, which are not inlined.
+        let mut first = self.clear_due.min(self.beat_due);
+        let mut include = |due: Option<Instant>| first = due.map_or(first, |due| due.min(first));
+        [state, self.sync.due(), gossip].into_iter().for_each(&mut include);
+        self.fellows.iter().for_each(|fellow| include(fellow.watch.deadline()));
+        self.errands.iter().for_each(|errand| include(errand.map(|errand| errand.due)));
+        Some(first)
     }
 
     /// This component did not poll for `lag`: extends every deadline that it imposes on others

@@ -33,17 +33,15 @@
 mod admission;
 mod world;
 
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use weft_core::ids::Rank;
 
 use self::world::{NetWorld, ScriptBudget};
 use crate::explore::path::Path;
-use crate::explore::{Bounds, Exploration, Findings, Unexplored};
-use crate::fold::Folded;
+use crate::explore::{Bounds, Exploration, Findings, Seen, Unexplored, fingerprint};
 use crate::panics;
 use crate::protocol::Violation;
 
@@ -332,7 +330,7 @@ fn counted(number: u32, one: &str, many: &str) -> String {
 
 /// Explores one cluster.
 fn walk<S: WalkState>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Exploration {
-    let mut seen = HashSet::<u64, BuildHasherDefault<Folded>>::default();
+    let mut seen = Seen::default();
     seen.insert(fingerprint(&first));
     let mut open: Vec<(S, Path<S::Move>)> = vec![(first, Path::default())];
     let (mut reported, mut violation) = (0, None);
@@ -344,14 +342,12 @@ fn walk<S: WalkState>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Exp
         });
         for (last, mut successor) in next {
             let broken = world.check(&mut successor);
-            let is_new = seen.insert(fingerprint(&successor));
-            let way = path.then(last);
             if let Err(broken) = broken {
-                violation = Some((broken, way.in_words()));
+                violation = Some((broken, path.then(last).in_words()));
                 break;
             }
-            if is_new {
-                open.push((successor, way));
+            if seen.insert(fingerprint(&successor)) {
+                open.push((successor, path.then(last)));
             }
         }
         let states = seen.len() as u64;
@@ -364,12 +360,6 @@ fn walk<S: WalkState>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Exp
         }
     }
     Exploration { states: seen.len() as u64, finished: true, violation: None }
-}
-
-fn fingerprint(state: &impl WalkState) -> u64 {
-    let mut hasher = Folded::default();
-    state.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -520,7 +510,7 @@ mod tests {
     #[test]
     fn x17_the_walk_meets_handovers() {
         let mut open = vec![NetWorld::settled(2, Budget { handovers: 2, crashes: 0, ..CALM })];
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         let (mut most, mut ends) = (0, 0);
         while let Some(world) = open.pop() {
             most = most.max(world.reigns());

@@ -23,6 +23,7 @@ mod votes;
 
 use std::collections::BTreeMap;
 
+use self_cell::self_cell;
 use weft_core::dirnet::{Explanation, Output, Part, ScriptOrder, TaskAction, Term, Timing};
 use weft_core::ids::Rank;
 use weft_core::recovery::{
@@ -104,7 +105,7 @@ pub enum Happening {
 /// A cluster with a script, in virtual time.
 pub struct ScriptLab {
     net: Net,
-    images: BTreeMap<u64, Vec<u8>>,
+    programs: BTreeMap<u64, VerifiedScript>,
     tasks: BTreeMap<u8, GuardedTask>,
     members: BTreeMap<u16, LabMember>,
     saved: Vec<SavedScripts>,
@@ -126,6 +127,19 @@ pub(super) fn digest_of(image: &[u8]) -> u64 {
 
 pub(super) fn program_of(image: &[u8]) -> Program<'_> {
     verify(image, &ANY).expect("it was translated or drawn")
+}
+
+self_cell! {
+    /// An image and its program: verified once, and asked for in every millisecond.
+    struct VerifiedScript {
+        owner: Vec<u8>,
+        #[covariant]
+        dependent: Program,
+    }
+}
+
+fn verified(image: &[u8]) -> VerifiedScript {
+    VerifiedScript::new(image.to_vec(), |image| program_of(image))
 }
 
 impl ScriptLab {
@@ -164,7 +178,7 @@ impl ScriptLab {
         });
         let mut lab = Self {
             tasks: tasks.collect(),
-            images: BTreeMap::from([(digest, image.to_vec())]),
+            programs: BTreeMap::from([(digest, verified(image))]),
             members: BTreeMap::new(),
             saved: vec![SavedScripts::new(digest); usize::from(nodes)],
             parcels: Vec::new(),

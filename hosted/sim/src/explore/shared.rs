@@ -5,10 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use crate::fold::Folded;
+use super::fingerprint;
 
 /// Shared until written to; hashed once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CopyOnWrite<T> {
     value: Rc<T>,
     digest: Cell<Option<u64>>,
@@ -36,11 +36,8 @@ impl<T> Deref for CopyOnWrite<T> {
 
 impl<T: Hash> Hash for CopyOnWrite<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let digest = self.digest.get().unwrap_or_else(|| {
-            let mut hasher = Folded::default();
-            self.value.hash(&mut hasher);
-            hasher.finish()
-        });
+        let digest = self.digest.get();
+        let digest = digest.unwrap_or_else(|| fingerprint(&*self.value));
         self.digest.set(Some(digest));
         state.write_u64(digest);
     }

@@ -3,15 +3,15 @@
 mod mishaps;
 
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
+use foldhash::fast::FixedState;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
 use super::shared::CopyOnWrite;
 use super::{Bounds, Move, Seen};
 use crate::fabric::SimFabric;
-use crate::fold::Folded;
 use crate::protocol::{
     Fencing, HistoryEntry, HistoryEvent, MembershipNews, Opening, Pace, Protocol, Seat, Small,
     Supervision, Violation,
@@ -29,7 +29,7 @@ pub(super) struct ExploredState<P: Protocol> {
     nodes: Vec<Option<CopyOnWrite<P::Node>>>,
     orders: Vec<u32>,
     /// By node: the incarnations that it was ordered to admit.
-    known: Vec<Vec<Incarnation>>,
+    known: CopyOnWrite<Vec<Vec<Incarnation>>>,
     /// Rounds that may still do something; nothing where they are not counted.
     steps: Option<Vec<u32>>,
     crashes: u32,
@@ -82,7 +82,7 @@ impl<P: Protocol> ExploredState<P> {
                 .with_promises(small.promises),
             nodes: vec![None; peers],
             orders,
-            known: vec![vec![Incarnation(0); peers]; peers],
+            known: CopyOnWrite::new(vec![vec![Incarnation(0); peers]; peers]),
             steps: bounds.steps.map(|steps| vec![steps; peers]).or(steps),
             crashes: bounds.crashes.min(small.crashes),
             starts: bounds.starts.unwrap_or(small.starts),
@@ -159,7 +159,7 @@ impl<P: Protocol> ExploredState<P> {
     /// A number that differs, all but certainly, when nodes or history do.
     #[cfg(test)]
     pub(super) fn observed(&self) -> u64 {
-        let mut hasher = Folded::default();
+        let mut hasher = FixedState::default().build_hasher();
         self.protocol.hash(&mut hasher);
         self.nodes.hash(&mut hasher);
         hasher.finish()
@@ -167,7 +167,7 @@ impl<P: Protocol> ExploredState<P> {
 
     /// A number that differs, all but certainly, when what may happen next does.
     pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = Folded::default();
+        let mut hasher = FixedState::default().build_hasher();
         self.world.hash(&mut hasher);
         self.world.now().hash(&mut hasher);
         self.protocol.hash(&mut hasher);
@@ -341,7 +341,7 @@ impl<P: Protocol> ExploredState<P> {
     /// All that a round of the loop of `peer` depends on. Where posts are answered at once a round
     /// that posts depends on its targets, too; each counts its posts, so none of those is repeated.
     fn outlook(&self, peer: Peer) -> u64 {
-        let mut hasher = Folded::default();
+        let mut hasher = FixedState::default().build_hasher();
         (peer, self.world.now(), self.orders[peer.index()]).hash(&mut hasher);
         self.nodes[peer.index()].hash(&mut hasher);
         self.world.hash_outlook(peer, &mut hasher);
@@ -433,7 +433,7 @@ impl<P: Protocol> ExploredState<P> {
 
     fn start_peer(&mut self, peer: Peer) {
         self.world.start_peer(peer);
-        self.known[peer.index()].fill(Incarnation(0));
+        self.known.change()[peer.index()].fill(Incarnation(0));
         self.judge(peer, HistoryEvent::Began);
         let mut seat = Self::seat(&mut self.world, &mut self.orders[peer.index()], peer);
         let node = self.protocol.start(&mut seat);
@@ -483,7 +483,7 @@ impl<P: Protocol> ExploredState<P> {
     }
 
     fn fence(&mut self, by: Peer, peer: Peer) {
-        let incarnation = std::mem::take(&mut self.known[by.index()][peer.index()]);
+        let incarnation = std::mem::take(&mut self.known.change()[by.index()][peer.index()]);
         let change = MembershipNews::Ended(peer, incarnation);
         self.act(by, |protocol, node, seat| protocol.membership(node, seat, change));
         self.drop_bouncing();
@@ -510,7 +510,7 @@ impl<P: Protocol> ExploredState<P> {
         }
         for (who, peer) in pairs {
             let incarnation = self.world.incarnation(peer);
-            self.known[who.index()][peer.index()] = incarnation;
+            self.known.change()[who.index()][peer.index()] = incarnation;
             let change = MembershipNews::Began(peer, incarnation);
             self.act(who, |protocol, node, seat| protocol.membership(node, seat, change));
         }

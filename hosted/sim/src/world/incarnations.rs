@@ -25,7 +25,7 @@ impl World {
     /// Whether work of `from` can be posted to `to`.
     #[must_use]
     pub fn is_open(&self, from: Peer, to: Peer) -> bool {
-        self.places[from.index()].open[to.index()] != Incarnation(0)
+        self.places[from.index()].admissions.open[to.index()] != Incarnation(0)
     }
 
     /// A new incarnation of `peer` begins, over the memory of the last one.
@@ -35,8 +35,9 @@ impl World {
         let incarnation = place.incarnation.next();
         place.alive = true;
         place.incarnation = incarnation;
-        place.earliest.fill(Incarnation(1));
-        for table in [&mut place.admitted, &mut place.open] {
+        let admissions = place.admissions.change();
+        admissions.earliest.fill(Incarnation(1));
+        for table in [&mut admissions.admitted, &mut admissions.open] {
             table.fill(Incarnation(0));
             table[peer.index()] = incarnation;
         }
@@ -79,11 +80,12 @@ impl World {
         if !place.memory.fuse.acts() {
             return Ok(());
         }
-        let admitted = std::mem::take(&mut place.admitted[peer.index()]);
+        let admissions = place.admissions.change();
+        let admitted = std::mem::take(&mut admissions.admitted[peer.index()]);
         if admitted != Incarnation(0) {
-            place.earliest[peer.index()] = admitted.next();
+            admissions.earliest[peer.index()] = admitted.next();
         }
-        let was_open = place.open[peer.index()] != Incarnation(0);
+        let was_open = admissions.open[peer.index()] != Incarnation(0);
         place.memory.drop_arrivals(peer);
         self.note(|| format!("{me} fences {peer}.{admitted}"));
         if was_open {
@@ -106,15 +108,16 @@ impl World {
             return Err(FenceError::UnknownPeer);
         }
         let place = &mut self.places[me.index()];
-        if incarnation < place.earliest[peer.index()] {
+        if incarnation < place.admissions.earliest[peer.index()] {
             return Err(FenceError::NotReady);
         }
         if !place.memory.fuse.acts() {
             return Ok(());
         }
-        place.earliest[peer.index()] = incarnation;
-        place.admitted[peer.index()] = incarnation;
-        place.open[peer.index()] = incarnation;
+        let admissions = place.admissions.change();
+        admissions.earliest[peer.index()] = incarnation;
+        admissions.admitted[peer.index()] = incarnation;
+        admissions.open[peer.index()] = incarnation;
         self.note(|| format!("{me} admits {peer}.{incarnation}"));
         // Work that came before its admission is not lost for that.
         self.plan_landing(peer, me);

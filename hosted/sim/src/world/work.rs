@@ -21,7 +21,7 @@ impl World {
     pub(crate) fn post(&mut self, me: Peer, to: Peer, work: &Work<'_>) -> Result<(), PostError> {
         work.op.check(&self.layout, to).map_err(PostError::Rejected)?;
         let place = &self.places[me.index()];
-        let (incarnation, target) = (place.incarnation, place.open[to.index()]);
+        let (incarnation, target) = (place.incarnation, place.admissions.open[to.index()]);
         if target == Incarnation(0) {
             return Err(PostError::Gone);
         }
@@ -130,19 +130,21 @@ impl World {
         }
         // Its process has passed the gate. A target that fences it has killed it and waited.
         let target = &self.places[flight.to.0.index()];
-        let fenced = target.alive && target.earliest[flight.from.0.index()] > flight.from.1;
+        let earliest = target.admissions.earliest[flight.from.0.index()];
+        let fenced = target.alive && earliest > flight.from.1;
         if fenced { Gate::Closed } else { Gate::Open }
     }
 
     fn gate_now(&self, flight: &Flight) -> Gate {
         let (from, to) = (flight.from, flight.to);
         let target = &self.places[to.0.index()];
-        let shut = target.earliest[from.0.index()] > from.1 || target.incarnation != to.1;
+        let admissions = &target.admissions;
+        let shut = admissions.earliest[from.0.index()] > from.1 || target.incarnation != to.1;
         // What a peer that just died leaves behind is still reached for a while.
         let reached = target.alive || self.now < target.died_at;
         if shut || !reached {
             Gate::Closed
-        } else if target.admitted[from.0.index()] == from.1 {
+        } else if admissions.admitted[from.0.index()] == from.1 {
             Gate::Open
         } else {
             Gate::Waiting
@@ -380,7 +382,7 @@ impl World {
                 self.linger(flight);
             }
         }
-        self.places[from.index()].open[to.index()] = Incarnation(0);
+        self.places[from.index()].admissions.change().open[to.index()] = Incarnation(0);
         self.losses.push((from, to));
     }
 

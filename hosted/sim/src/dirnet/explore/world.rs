@@ -36,7 +36,7 @@ pub(super) struct NetWorld {
     tasks: BTreeMap<Rank, (Incarnation, CopyOnWrite<ImAliveTask>)>,
     /// Messages in flight and the endpoints that they go to, by lane and in order; no queue is
     /// empty.
-    lanes: BTreeMap<Lane, VecDeque<(Seat, Frame)>>,
+    lanes: BTreeMap<Lane, CopyOnWrite<VecDeque<(Seat, Frame)>>>,
     reigns: BTreeMap<Term, Rank>,
     /// The last heartbeat of each lane that may still arrive.
     beats: BTreeMap<Lane, Beat>,
@@ -122,7 +122,7 @@ impl NetWorld {
             let view = ViewTag::default();
             let claim =
                 Frame { sender: node, seat, term, incarnation: SECOND, sequence, view, message };
-            world.lanes.insert((node, other), VecDeque::from([(seat, claim)]));
+            world.lanes.insert((node, other), CopyOnWrite::new([(seat, claim)].into()));
         }
         world
     }
@@ -273,7 +273,7 @@ impl NetWorld {
                 Seat::ImAliveTask => self.tasks.contains_key(&to),
             };
             if is_there {
-                self.lanes.entry((from, to)).or_default().push_back((seat, frame));
+                self.lanes.entry((from, to)).or_default().change().push_back((seat, frame));
             }
         }
     }
@@ -360,7 +360,7 @@ impl NetWorld {
 
     /// Takes the first message off a lane.
     fn take(&mut self, lane: Lane) -> Option<(Seat, Frame)> {
-        let waiting = self.lanes.get_mut(&lane)?;
+        let waiting = self.lanes.get_mut(&lane)?.change();
         let frame = waiting.pop_front();
         if waiting.is_empty() {
             self.lanes.remove(&lane);
@@ -406,7 +406,9 @@ impl NetWorld {
             scripts.change().end(node, &ended);
         }
         for ((_, to), waiting) in &mut self.lanes {
-            waiting.retain(|(seat, _)| *to != node || *seat == Seat::ImAliveTask);
+            if *to == node {
+                waiting.change().retain(|(seat, _)| *seat == Seat::ImAliveTask);
+            }
         }
         self.lanes.retain(|_, waiting| !waiting.is_empty());
         self.beats.retain(|(_, to), _| *to != node);
@@ -456,7 +458,7 @@ impl NetWorld {
     }
 
     fn under_way(&self) -> usize {
-        self.lanes.values().map(VecDeque::len).sum()
+        self.lanes.values().map(|waiting| waiting.len()).sum()
     }
 
     /// The deadlines that may come next, and the states that they lead to.
@@ -512,7 +514,7 @@ impl WalkState for NetWorld {
             }
             if self.left.repeats > 0 {
                 let mut repeated = self.clone();
-                repeated.lanes.entry(lane).or_default().push_front(first);
+                repeated.lanes.entry(lane).or_default().change().push_front(first);
                 repeated.left.repeats -= 1;
                 next.push((NetMove::Repeat(lane, what), repeated));
             }

@@ -10,7 +10,7 @@ use weft_core::script::{
 use weft_core::time::{Duration, Instant};
 
 use super::task::{ErrorInTransit, GuardedTask};
-use super::{Facts, Happening, ScriptLab, digest_of, program_of};
+use super::{Facts, Happening, ScriptLab, digest_of, verified};
 use crate::dirnet::strike::MS;
 
 /// How long a script takes to another node.
@@ -125,7 +125,7 @@ impl ScriptLab {
         let machine = self.net.component_of(at.0).ok_or(ReloadRefused::NotManager)?;
         let member = self.members.get_mut(&at.0).ok_or(ReloadRefused::NotManager)?;
         if member.script.begin_reload(machine, digest, now)? {
-            self.images.insert(digest, image.to_vec());
+            self.programs.insert(digest, verified(image));
             self.saved[usize::from(at.0)].hold(digest);
         }
         Ok(())
@@ -154,9 +154,9 @@ impl ScriptLab {
     }
 
     fn declare(&mut self, node: u16, digest: u64) {
-        let (image, nodes) = (&self.images[&digest], self.boots.len() as u16);
+        let (program, nodes) = (&self.programs[&digest], self.boots.len() as u16);
         let done = self.net.order(node, |it, _| {
-            declare(&program_of(image), it, nodes);
+            declare(program.borrow_dependent(), it, nodes);
             Ok(())
         });
         debug_assert!(done.is_ok(), "its component has just begun");
@@ -165,7 +165,7 @@ impl ScriptLab {
     /// The supervisor sends its component what has changed at the node's tasks.
     fn change_tasks(&mut self, node: u16) {
         let Some(member) = self.members.get(&node) else { return };
-        let image = &self.images[&member.script.used()];
+        let program = self.programs[&member.script.used()].borrow_dependent();
         for task in self.tasks.values_mut().filter(|task| u16::from(task.node()) == node) {
             let place = task.place();
             for ErrorInTransit { kind, at_us, last_us } in task.take_errors() {
@@ -173,7 +173,7 @@ impl ScriptLab {
                 let done = self.net.order(node, |it, now| {
                     let own = it.database().record(it.me());
                     let alpha = own.and_then(|own| {
-                        alpha_after(&program_of(image), own, (it.me(), place), (last_us, at_us))
+                        alpha_after(program, own, (it.me(), place), (last_us, at_us))
                     });
                     it.handle_change(now, Change::TaskError { task: place, kind, at_us, alpha })
                 });
@@ -210,9 +210,9 @@ impl ScriptLab {
                     self.saved[usize::from(node)].put_in_force(digest);
                     self.tell(Happening::Uses(Rank(node), digest));
                     self.declare(node, digest);
-                    let program = program_of(&self.images[&digest]);
+                    let program = self.programs[&digest].borrow_dependent();
                     let is_here = |task: &&mut GuardedTask| u16::from(task.node()) == node;
-                    self.tasks.values_mut().filter(is_here).for_each(|it| it.redeclare(&program));
+                    self.tasks.values_mut().filter(is_here).for_each(|it| it.redeclare(program));
                 }
                 ScriptStep::Want { digest } => {
                     let running = |other: &u16| self.boots[usize::from(*other)].is_some();
@@ -264,10 +264,9 @@ impl ScriptLab {
             return;
         }
         let digest = member.script.used();
-        let image = &self.images[&digest];
-        let program = program_of(image);
-        *member.picture = member.script.picture(&program, machine, now);
-        let trace = member.script.evaluate(&program, machine, now).expect("it has room for it");
+        let program = self.programs[&digest].borrow_dependent();
+        *member.picture = member.script.picture(program, machine, now);
+        let trace = member.script.evaluate(program, machine, now).expect("it has room for it");
         let others: Vec<_> = std::iter::from_fn(|| member.script.poll_order()).collect();
         let mut events = Vec::new();
         events.extend(trace.map(|trace| Happening::Evaluated(Rank(node), digest, trace)));
@@ -292,7 +291,7 @@ impl ScriptLab {
                 events.push(Happening::Ordered(order.placed));
                 self.given.insert(order.placed.id, order.placed);
             }
-            let sent = self.net.order(node, |it, now| order_task(it, &program, &order, now));
+            let sent = self.net.order(node, |it, now| order_task(it, program, &order, now));
             debug_assert!(matches!(sent, Ok(()) | Err(Reject::NotManager)), "{order:?}: {sent:?}");
         }
         events.into_iter().for_each(|what| self.tell(what));

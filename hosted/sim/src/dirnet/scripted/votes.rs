@@ -5,12 +5,12 @@
 
 use weft_core::dirnet::{ComponentIncarnation, Role};
 use weft_core::ids::Rank;
-use weft_core::recovery::{Program, Rcode, VOTER_LEN, VoteMember, Voter, Voting, VotingSeat};
+use weft_core::recovery::{Program, VOTER_LEN, VoteMember, Voter, Voting, VotingSeat};
 use weft_core::time::Instant;
 use weft_core::vote::{BallotKind, VoteMessage, VoteOutcome};
 
 use super::task::GuardedTask;
-use super::{Happening, ScriptLab, program_of};
+use super::{Happening, ScriptLab};
 use crate::dirnet::net::Machine;
 
 /// The kinds of the errors of a version that was outvoted, and of one that did not vote.
@@ -61,9 +61,13 @@ impl ScriptLab {
         used.unwrap_or(self.saved[usize::from(node)].used)
     }
 
+    fn program(&self, digest: u64) -> &Program<'_> {
+        self.programs[&digest].borrow_dependent()
+    }
+
     /// Whether the script with that digest has an N-version task.
     fn votes_exist(&self, digest: u64) -> bool {
-        Rcode::new_checked(&self.images[&digest]).is_ok_and(|it| it.header().nversions > 0)
+        self.program(digest).code().header().nversions > 0
     }
 
     /// A version votes; one whose node is down does not.
@@ -73,12 +77,13 @@ impl ScriptLab {
             let version = usize::from(version).checked_sub(1)?;
             rule.versions.get(version).map(|(task, _)| *task)
         };
-        let any = self.saved.first().and_then(|saved| self.images.get(&saved.used));
-        let Some(task) = any.and_then(|image| task(&program_of(image))) else { return };
+        let any = self.saved.first().map(|saved| self.program(saved.used));
+        let Some(task) = any.and_then(task) else { return };
         let Some(node) = self.tasks.get(&task).map(|task| u16::from(task.node())) else { return };
-        let program = program_of(&self.images[&self.script_of(node)]);
+        let digest = self.script_of(node);
+        let program = self.programs[&digest].borrow_dependent();
         let Some(votes) = self.votes.get_mut(&node) else { return };
-        let done = votes.voting.cast(&program, task, round, (BallotKind::Number, number));
+        let done = votes.voting.cast(program, task, round, (BallotKind::Number, number));
         if let Err(why) = done {
             self.tell(Happening::NotVoted(task, why));
         }
@@ -100,15 +105,15 @@ impl ScriptLab {
                 before => LabVotes::new(key, of, before.map(|votes| votes.saved)),
             };
             if std::mem::replace(&mut votes.digest, digest) != digest {
-                votes.voting.replace_script(&program_of(&self.images[&digest]));
+                votes.voting.replace_script(self.program(digest));
             }
             self.votes.insert(node, votes);
             for (_, (from, incarnation), message) in arrived.iter().filter(|(to, ..)| to.0 == node)
             {
-                let program = program_of(&self.images[&digest]);
+                let program = self.programs[&digest].borrow_dependent();
                 let Some(votes) = self.votes.get_mut(&node) else { continue };
                 let from = member_of(*from, *incarnation);
-                votes.voting.handle_message(&program, from, message);
+                votes.voting.handle_message(program, from, message);
                 self.settle(node, digest);
             }
             self.step_votes(node, digest);
@@ -122,9 +127,9 @@ impl ScriptLab {
         let seat = seat_of(machine);
         let seat = VotingSeat { is_acting: seat.is_acting && !is_lacking, ..seat };
         let members = members(machine, self.boots.len() as u16);
-        let program = program_of(&self.images[&digest]);
+        let program = self.programs[&digest].borrow_dependent();
         let Some(votes) = self.votes.get_mut(&node) else { return };
-        votes.voting.step(&program, seat, members.into_iter(), now);
+        votes.voting.step(program, seat, members.into_iter(), now);
         self.settle(node, digest);
         let Some(votes) = self.votes.get_mut(&node) else { return };
         let messages: Vec<_> = std::iter::from_fn(|| votes.voting.poll_message(now)).collect();
@@ -148,7 +153,7 @@ impl ScriptLab {
     fn act_on(&mut self, (node, digest): (u16, u64), outcome: &VoteOutcome) {
         self.tell(Happening::Voted(Rank(node), *outcome));
         let now = Instant(self.net.now);
-        let Some(rule) = program_of(&self.images[&digest]).voting(outcome.nversion) else { return };
+        let Some(rule) = self.program(digest).voting(outcome.nversion) else { return };
         let node_of = |task: &u8| self.tasks.get(task).map(|task| u16::from(task.node()));
         let is_here = |task: &u8| node_of(task) == Some(node);
         let noted = if outcome.is_reached() { rule.on_success } else { rule.on_error };

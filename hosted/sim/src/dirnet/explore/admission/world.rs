@@ -26,7 +26,7 @@ struct Letter {
 pub(super) struct AdmissionWorld {
     pub(super) nodes: Vec<CopyOnWrite<AdmissionNode>>,
     /// No queue is empty.
-    lanes: BTreeMap<Lane, VecDeque<Letter>>,
+    lanes: BTreeMap<Lane, CopyOnWrite<VecDeque<Letter>>>,
     /// The last session of each pair, by the lower and the higher rank.
     sessions: BTreeMap<Lane, u64>,
     /// The boots that have ended since a peer had fenced them: which node in which boot, and by
@@ -384,7 +384,8 @@ impl AdmissionWorld {
         let (from, to) = lane;
         let Some(session) = self.session(to, from) else { return };
         let boot = self.at(from).boot;
-        self.lanes.entry(lane).or_default().push_back(Letter { session, boot, message });
+        let waiting = self.lanes.entry(lane).or_default();
+        waiting.change().push_back(Letter { session, boot, message });
     }
 
     fn announce(&mut self, at: u16, message: Between) {
@@ -397,6 +398,7 @@ impl AdmissionWorld {
     fn land_between(&mut self, lane: Lane) {
         let (from, to) = lane;
         let Some(waiting) = self.lanes.get_mut(&lane) else { return };
+        let waiting = waiting.change();
         let Some(Letter { session, boot, message }) = waiting.pop_front() else { return };
         if waiting.is_empty() {
             self.lanes.remove(&lane);

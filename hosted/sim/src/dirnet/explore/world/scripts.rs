@@ -289,12 +289,12 @@ impl NetWorld {
         let Some(component) = self.nodes[at].as_mut().map(CopyOnWrite::change) else {
             return false;
         };
-        let images = scripts.images.clone();
-        let program = program_of(images.of(member.used()));
         let member = member.change();
         if !member.is_due(component, Instant(0)) {
             return false;
         }
+        let images = scripts.images.clone();
+        let program = program_of(images.of(member.used()));
         let trace = member.evaluate(&program, component, Instant(0)).expect("it has room");
         let orders: Vec<_> =
             std::iter::from_fn(|| member.poll_task_order(component, Instant(0))).collect();
