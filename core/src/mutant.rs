@@ -19,13 +19,17 @@ pub struct Mutant {
     pub name: &'static str,
     /// The promise it must be caught breaking, for the table.
     pub breaks: &'static str,
+    /// FNV-1a over `protocol/name`, which guards ask for in every round: never 0.
+    mark: u32,
 }
 
 impl Mutant {
     /// A mutant of `protocol`.
     #[must_use]
     pub const fn new(protocol: &'static str, name: &'static str, breaks: &'static str) -> Self {
-        Self { protocol, name, breaks }
+        let hash = fold(0x811c_9dc5, protocol.as_bytes());
+        let hash = fold(fold(hash, b"/"), name.as_bytes());
+        Self { protocol, name, breaks, mark: hash | 1 }
     }
 
     /// Whether this guard is left out now. Always `false` in a build without `mutants`.
@@ -43,6 +47,15 @@ impl Mutant {
     pub fn is_planted(&self) -> bool {
         planted::is(self)
     }
+}
+
+const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    hash
 }
 
 #[cfg(feature = "mutants")]
@@ -65,6 +78,7 @@ mod planted {
     }
 
     #[cfg(not(test))]
+    #[inline]
     fn with_planted<R>(use_it: impl FnOnce(&AtomicU32) -> R) -> R {
         use_it(&PLANTED)
     }
@@ -76,28 +90,13 @@ mod planted {
 
     /// Leaves out the guard of `mutant`, and puts back the one before; `None` puts back all.
     pub fn plant(mutant: Option<&Mutant>) {
-        let chosen = mutant.map_or(NO_MUTANT, mark);
+        let chosen = mutant.map_or(NO_MUTANT, |mutant| mutant.mark);
         with_planted(|planted| planted.store(chosen, Ordering::Relaxed));
     }
 
+    #[inline]
     pub(super) fn is(mutant: &Mutant) -> bool {
-        with_planted(|planted| planted.load(Ordering::Relaxed)) == mark(mutant)
-    }
-
-    /// FNV-1a over `protocol/name`: never [`NO_MUTANT`].
-    const fn mark(mutant: &Mutant) -> u32 {
-        let hash = fold(0x811c_9dc5, mutant.protocol.as_bytes());
-        let hash = fold(fold(hash, b"/"), mutant.name.as_bytes());
-        hash | 1
-    }
-
-    const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
-        let mut at = 0;
-        while at < bytes.len() {
-            hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
-            at += 1;
-        }
-        hash
+        with_planted(|planted| planted.load(Ordering::Relaxed)) == mutant.mark
     }
 }
 

@@ -23,7 +23,7 @@ use super::seeds::{Failed, run_seeds};
 use super::subject::{Expected, Explorer, Subject};
 
 /// Runs spent on making a failing one smaller.
-const SHRINKING_RUNS_MAX: u32 = 150;
+const SHRINKING_RUNS_MAX: u32 = 60;
 /// Seeds that break another promise than is expected, after which no more are run.
 const OTHERS_MAX: usize = 400;
 /// States of each configuration that the explorer walks first, and how many times more after each
