@@ -12,8 +12,7 @@
 /// A guard that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// The protocol whose guard it is: `mailbox`, `lane`, `neb`, `group`,
-    /// `rendezvous`, `dirnet`.
+    /// The protocol whose guard it is, such as `mailbox`.
     pub protocol: &'static str,
     /// What it does wrong, in a few words joined by hyphens; unique in its protocol.
     pub name: &'static str,

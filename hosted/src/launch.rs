@@ -310,7 +310,7 @@ impl Launched {
     /// Ends every node in order, kills what does not end, and gives the name up.
     ///
     /// # Errors
-    /// [`RuntimeDirError`], when the cluster's directory cannot be removed.
+    /// [`RuntimeDirError`], when the files of the cluster cannot be removed.
     pub fn stop(mut self) -> Result<(), RuntimeDirError> {
         self.end_nodes();
         self.claimed.take().map_or(Ok(()), ClaimedDir::remove)

@@ -174,12 +174,15 @@ impl RuntimeDir {
         }
     }
 
-    /// Clears away what a cluster left behind whose processes are all dead.
+    /// Clears away what a cluster left behind whose processes are all dead; returns where it was.
     ///
     /// # Errors
     /// [`ClaimError::NameInUse`], when it lives; [`ClaimError::Dir`].
-    pub fn clear(&self, name: &ClusterName) -> Result<(), ClaimError> {
-        self.claim(name)?.remove().map_err(ClaimError::Dir)
+    pub fn clear(&self, name: &ClusterName) -> Result<ClusterDir, ClaimError> {
+        let claimed = self.claim(name)?;
+        let dir = claimed.dir().clone();
+        claimed.remove().map_err(ClaimError::Dir)?;
+        Ok(dir)
     }
 
     /// All clusters that have a directory, in the order of their names.

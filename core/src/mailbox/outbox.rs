@@ -290,8 +290,8 @@ impl Outbox {
         }
     }
 
-    /// The other flushes: a probe where the half was full; nothing where nothing is staged, or a
-    /// flush is under way or has ended.
+    /// The other flushes: a probe where the half was full; refused where the owner was lost; else
+    /// nothing is staged, or a flush is under way or has ended.
     #[inline(never)]
     fn flush_late(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {

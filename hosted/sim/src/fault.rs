@@ -146,14 +146,7 @@ impl Faults {
     #[must_use]
     pub fn none() -> Self {
         // Copied with each state of an explorer: without streams.
-        Self {
-            streams: Vec::new(),
-            rates: [0; KINDS.len()],
-            keep: Keep::All,
-            next: 0,
-            happened: Vec::new(),
-            over: true,
-        }
+        Self { streams: Vec::new(), over: true, ..Self::swarm(0, Keep::All) }
     }
 
     /// Each of `kinds` at every fourth opportunity, and nothing else.

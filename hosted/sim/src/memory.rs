@@ -84,8 +84,7 @@ impl CowBytes {
     }
 
     fn digest(&self) -> u64 {
-        let digest = self.digest.get();
-        let digest = digest.unwrap_or_else(|| fingerprint(&**self.shared.borrow()));
+        let digest = self.digest.get().unwrap_or_else(|| fingerprint(&**self.shared.borrow()));
         self.digest.set(Some(digest));
         digest
     }

@@ -137,8 +137,7 @@ impl Broadcasts {
             std::array::from_fn(|peer| SigningKey::from_bytes(&[peer as u8 + 1; 32]))
         });
         let mut keys = Keys::new(SESSION, ALL[me.index()].clone());
-        let members = usize::from(self.config.peers());
-        for (key, public) in ALL.iter().zip(&mut keys.public).take(members) {
+        for (key, public) in ALL[..self.config.peers().into()].iter().zip(&mut keys.public) {
             *public = Some(key.verifying_key());
         }
         keys

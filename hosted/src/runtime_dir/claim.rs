@@ -90,8 +90,8 @@ impl ClaimedDir {
     /// its nodes have ended.
     ///
     /// # Errors
-    /// A file of the cluster cannot be removed, or the directory holds files that are not
-    /// Weft's. The name is given up even so.
+    /// A file of the cluster cannot be removed. The name is given up even so. Files that are not
+    /// Weft's stay, and the directory with them.
     pub fn remove(mut self) -> Result<(), RuntimeDirError> {
         self.give_up()
     }

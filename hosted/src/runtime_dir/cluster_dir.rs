@@ -5,6 +5,8 @@
 //! directory that was set by mistake must not delete a user's files. To keep that rule
 //! through a crash, `lock` is the first file made and the last removed.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,6 +137,20 @@ impl ClusterDir {
         lock::read_instance(&fs::File::open(self.lock_file())?)
     }
 
+    /// The files that keep the directory of a cluster that has ended: none where it is gone, and
+    /// nothing as long as it is about to be removed or holds a file of a cluster.
+    #[must_use]
+    pub fn left_by_others(&self) -> Option<Vec<String>> {
+        if !self.path.exists() {
+            return Some(Vec::new());
+        }
+        let entries = fs::read_dir(&self.path).ok()?.flatten();
+        let names: BTreeSet<_> = entries.map(|entry| entry.file_name()).collect();
+        let is_held = names.iter().any(|name| name == LOCK_FILE || is_ours(name));
+        let left = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        (!is_held && !names.is_empty()).then_some(left)
+    }
+
     fn socket(&self, name: &str) -> Result<PathBuf, RuntimeDirError> {
         let path = self.path.join(name);
         let len = path.as_os_str().len();
@@ -171,12 +187,7 @@ impl ClusterDir {
         for entry in fs::read_dir(&self.path).map_err(failed("list", &self.path))? {
             let entry = entry.map_err(failed("list", &self.path))?;
             let name = entry.file_name();
-            let ours = name.to_str().is_some_and(|name| {
-                name.starts_with(NODE_PREFIX)
-                    || name.starts_with(CLUSTER_FILE)
-                    || name == LAUNCHER_SOCKET
-            });
-            if ours {
+            if is_ours(&name) {
                 if name.to_string_lossy().ends_with(REMAINS_SUFFIX) {
                     end_remains(&entry.path());
                 }
@@ -190,8 +201,21 @@ impl ClusterDir {
     pub(super) fn remove(&self, gate: &LockGate) -> Result<(), RuntimeDirError> {
         self.clear(gate)?;
         remove_file(&self.lock_file())?;
-        fs::remove_dir(&self.path).map_err(failed("remove", &self.path))
+        match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                tracing::warn!("{} stays: it holds files not of Weft", self.path.display());
+                Ok(())
+            }
+            removed => removed.map_err(failed("remove", &self.path)),
+        }
     }
+}
+
+/// Whether a file of that name is one of a cluster, other than its lock.
+fn is_ours(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        name.starts_with(NODE_PREFIX) || name.starts_with(CLUSTER_FILE) || name == LAUNCHER_SOCKET
+    })
 }
 
 /// Ends the processes of tasks that outlive their node, as far as they can be ended.

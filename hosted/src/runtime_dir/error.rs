@@ -164,8 +164,7 @@ impl Explain for RuntimeDirError {
             }
             Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
             Self::NotCluster { .. } => {
-                "choose another cluster name, or set WEFT_RUNTIME_DIR to an empty directory"
-                    .to_owned()
+                "move them away, or choose another name or an empty WEFT_RUNTIME_DIR".to_owned()
             }
             Self::Displaced { .. } => {
                 "start the cluster again; end one with `weft down`, never by removing its directory"

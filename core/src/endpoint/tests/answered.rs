@@ -157,7 +157,7 @@ fn a_half_that_is_full_is_found_by_the_flush() {
 }
 
 #[test]
-fn a_write_that_is_refused_behind_its_ticket_is_posted_by_a_later_poll() {
+fn a_flush_that_is_refused_or_not_answered_ends_in_a_later_poll() {
     let flushes: [fn(&mut Member<'_>) -> _; 2] = [
         |a| a.flush(B).map(|()| None),
         // Not answered, a flush ends as any other.

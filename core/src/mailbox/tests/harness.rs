@@ -36,7 +36,7 @@ pub(super) fn world(slots: u32) -> World {
 
 pub(super) const PLACEMENTS: [Placement; 2] = [Placement::Bytes, Placement::WholeWords];
 
-/// As [`world`], and where they appear as in shared memory.
+/// As [`world`], once for each placement.
 pub(super) fn both_worlds(slots: u32) -> [World; 2] {
     PLACEMENTS.map(|placement| world_with(slots, placement))
 }

@@ -6,22 +6,16 @@ use std::vec::Vec;
 use super::harness::{Cluster, World, both_worlds, world};
 use super::{A, B, OWNER, STALL};
 use crate::fabric::{Fabric, Memory};
-use crate::ids::Peer;
 use crate::mailbox::PutEvent;
 use crate::time::Duration;
 
 const PUT: Option<PutEvent> = Some(PutEvent::Put { count: 1, left: 0 });
 
-/// B has put a message before; A holds a ticket, and its write is under way.
+/// Both have put a message before; A holds a ticket, and its write is under way.
 fn held_ticket(world: &World) -> Cluster<'_> {
-    held_ticket_behind(world, &[B])
-}
-
-/// As [`held_ticket`]; each of `senders` has put a message before.
-fn held_ticket_behind<'net>(world: &'net World, senders: &[Peer]) -> Cluster<'net> {
     let mut cluster = Cluster::new(world);
-    for sender in senders {
-        assert_eq!(cluster.writer(*sender).put(b"before"), PUT);
+    for sender in [A, B] {
+        assert_eq!(cluster.writer(sender).put(b"before"), PUT);
         assert_eq!(cluster.owner.drain_payloads(), [b"before"]);
     }
     cluster.writer(A).hold_ticket(b"late");
@@ -31,8 +25,7 @@ fn held_ticket_behind<'net>(world: &'net World, senders: &[Peer]) -> Cluster<'ne
 #[test]
 fn a_live_holder_is_waited_for_however_long() {
     for world in both_worlds(8) {
-        // Late or not, the message is the next of its sender's.
-        let mut cluster = held_ticket_behind(&world, &[A, B]);
+        let mut cluster = held_ticket(&world);
         for _ in 0..100 {
             assert_eq!(cluster.owner.take(), None);
             cluster.owner.wait();

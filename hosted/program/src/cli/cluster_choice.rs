@@ -124,11 +124,10 @@ impl ClusterChoice {
         Watcher::start(&name(&self.name)?, patience).map_err(Failure::new)
     }
 
-    /// Clears away the chosen cluster, which is dead; returns its name.
-    pub(super) fn clear(&self) -> Result<String, Failure> {
+    /// Clears away the chosen cluster, which is dead; returns where it was.
+    pub(super) fn clear(&self) -> Result<ClusterDir, Failure> {
         let runtime_dir = RuntimeDir::open().map_err(Failure::new)?;
-        runtime_dir.clear(&name(&self.name)?).map_err(Failure::new)?;
-        Ok(self.name.clone())
+        runtime_dir.clear(&name(&self.name)?).map_err(Failure::new)
     }
 }
 

@@ -13,6 +13,7 @@ use weft::client::{Client, ClientError};
 use weft::clock::Deadline;
 use weft::explain::Code;
 use weft::launch::call_off;
+use weft::runtime_dir::ClusterDir;
 
 /// How long the nodes may take to acknowledge, and their processes to exit.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
@@ -29,10 +30,8 @@ pub(super) struct DownArguments {
 pub(super) fn run(arguments: &DownArguments, output: Output) -> Result<(), Failure> {
     let running = match arguments.cluster.find() {
         Err(failure) if failure.code() == Code::ClusterDead => {
-            let name = arguments.cluster.clear()?;
-            let object = json!({ "ok": true, "name": name, "stopped": 0 });
-            output
-                .finish(&object, &format!("cluster {name}: it was dead; its files were removed\n"));
+            let dir = arguments.cluster.clear()?;
+            say(&dir, 0, "it was dead; its files were removed", output);
             return Ok(());
         }
         found => found?,
@@ -54,24 +53,32 @@ pub(super) fn run(arguments: &DownArguments, output: Output) -> Result<(), Failu
                 }
             }
         }
-        if !running.dir.path().exists() {
+        if running.dir.left_by_others().is_some() {
             break;
         }
         if deadline.has_passed() {
             let cause = format!("{} is still there", running.dir.path().display());
-            return Err(Failure::of(
-                Code::Timeout,
-                cause,
-                "run `weft status` to see which nodes still run",
-            ));
+            let cure = "run `weft status` to see which nodes still run";
+            return Err(Failure::of(Code::Timeout, cause, cure));
         }
         std::thread::park_timeout(LOOK_EVERY);
     }
     let stopped = called_off.unwrap_or(stopped.len());
-    let name = running.cluster.name.as_str();
-    let object = json!({ "ok": true, "name": name, "stopped": stopped });
-    output.finish(&object, &format!("cluster {name}: {stopped} nodes ended\n"));
+    say(&running.dir, stopped, &format!("{stopped} nodes ended"), output);
     Ok(())
+}
+
+/// Says that the cluster has ended, and which files that are not Weft's keep its directory.
+fn say(dir: &ClusterDir, stopped: usize, what: &str, output: Output) {
+    let (name, left) = (dir.name(), dir.left_by_others().unwrap_or_default());
+    let object = json!({ "ok": true, "name": name.as_str(), "stopped": stopped, "left": left });
+    let mut said = format!("cluster {name}: {what}\n");
+    if !left.is_empty() {
+        let (path, left) = (dir.path().display(), left.join(", "));
+        said += &format!("{path} holds files that are not Weft's: {left}; ");
+        said += "no cluster of this name can start until they are moved away\n";
+    }
+    output.finish(&object, &said);
 }
 
 /// Whether the node was running.

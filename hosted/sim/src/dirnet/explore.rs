@@ -342,11 +342,12 @@ fn walk<S: WalkState>(first: S, states_max: u64, on_states: &dyn Fn(u64)) -> Exp
         });
         for (last, mut successor) in next {
             let broken = world.check(&mut successor);
+            let is_new = seen.insert(fingerprint(&successor));
             if let Err(broken) = broken {
                 violation = Some((broken, path.then(last).in_words()));
                 break;
             }
-            if seen.insert(fingerprint(&successor)) {
+            if is_new {
                 open.push((successor, path.then(last)));
             }
         }

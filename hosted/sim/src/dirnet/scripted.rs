@@ -130,7 +130,7 @@ pub(super) fn program_of(image: &[u8]) -> Program<'_> {
 }
 
 self_cell! {
-    /// An image and its program: verified once, and asked for in every millisecond.
+    /// An image and its program: verified once, and used in every millisecond of virtual time.
     struct VerifiedScript {
         owner: Vec<u8>,
         #[covariant]

@@ -36,9 +36,21 @@ impl<T> Deref for CopyOnWrite<T> {
 
 impl<T: Hash> Hash for CopyOnWrite<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let digest = self.digest.get();
-        let digest = digest.unwrap_or_else(|| fingerprint(&*self.value));
+        let digest = self.digest.get().unwrap_or_else(|| fingerprint(&*self.value));
         self.digest.set(Some(digest));
         state.write_u64(digest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shows_in_the_fingerprint_of_the_changed_value_alone() {
+        let mut changed = CopyOnWrite::new([1_u16, 2]);
+        let (before, copy) = (fingerprint(&changed), changed.clone());
+        changed.change()[1] = 3;
+        assert!(fingerprint(&copy) == before && fingerprint(&changed) != before);
     }
 }

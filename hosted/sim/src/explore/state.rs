@@ -10,7 +10,7 @@ use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
 use super::shared::CopyOnWrite;
-use super::{Bounds, Move, Seen};
+use super::{Bounds, Move, Seen, fingerprint};
 use crate::fabric::SimFabric;
 use crate::protocol::{
     Fencing, HistoryEntry, HistoryEvent, MembershipNews, Opening, Pace, Protocol, Seat, Small,
@@ -159,23 +159,15 @@ impl<P: Protocol> ExploredState<P> {
     /// A number that differs, all but certainly, when nodes or history do.
     #[cfg(test)]
     pub(super) fn observed(&self) -> u64 {
-        let mut hasher = FixedState::default().build_hasher();
-        self.protocol.hash(&mut hasher);
-        self.nodes.hash(&mut hasher);
-        hasher.finish()
+        fingerprint(&(&self.protocol, &self.nodes))
     }
 
     /// A number that differs, all but certainly, when what may happen next does.
     pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = FixedState::default().build_hasher();
-        self.world.hash(&mut hasher);
-        self.world.now().hash(&mut hasher);
-        self.protocol.hash(&mut hasher);
-        self.nodes.hash(&mut hasher);
-        (&self.orders, &self.known, &self.steps).hash(&mut hasher);
-        (self.crashes, self.starts, self.faults, self.waits, self.struck).hash(&mut hasher);
-        (self.refusals, self.removable, self.removed).hash(&mut hasher);
-        hasher.finish()
+        let all = (&self.world, self.world.now(), &self.protocol, &self.nodes);
+        let peers = (&self.orders, &self.known, &self.steps, self.removable, self.removed);
+        let left = (self.crashes, self.starts, self.faults, self.waits, self.refusals);
+        fingerprint(&(all, peers, left, self.struck))
     }
 
     /// Everything that may happen next, and where it leads. A round that `idle` knows to change

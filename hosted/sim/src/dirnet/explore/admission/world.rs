@@ -384,8 +384,7 @@ impl AdmissionWorld {
         let (from, to) = lane;
         let Some(session) = self.session(to, from) else { return };
         let boot = self.at(from).boot;
-        let waiting = self.lanes.entry(lane).or_default();
-        waiting.change().push_back(Letter { session, boot, message });
+        self.lanes.entry(lane).or_default().change().push_back(Letter { session, boot, message });
     }
 
     fn announce(&mut self, at: u16, message: Between) {
@@ -397,8 +396,7 @@ impl AdmissionWorld {
 
     fn land_between(&mut self, lane: Lane) {
         let (from, to) = lane;
-        let Some(waiting) = self.lanes.get_mut(&lane) else { return };
-        let waiting = waiting.change();
+        let Some(waiting) = self.lanes.get_mut(&lane).map(CopyOnWrite::change) else { return };
         let Some(Letter { session, boot, message }) = waiting.pop_front() else { return };
         if waiting.is_empty() {
             self.lanes.remove(&lane);
