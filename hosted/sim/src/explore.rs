@@ -59,14 +59,12 @@
 //! that.
 
 pub(super) mod path;
-pub(super) mod shared;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -172,11 +170,6 @@ pub struct Unexplored {
 
 /// Fingerprints.
 pub(crate) type Seen = HashSet<u64, FixedState>;
-
-/// A number that differs, all but certainly, when what is hashed does; the same in every run.
-pub(crate) fn fingerprint(state: &(impl Hash + ?Sized)) -> u64 {
-    FixedState::default().hash_one(state)
-}
 
 /// Explores every small configuration of `P` within `bounds`, on two threads where there are so
 /// many; by name. None is begun once a promise is broken. `on_states` is called now and then with

@@ -52,6 +52,7 @@ pub mod rendezvous;
 mod replay;
 mod run;
 mod seeds;
+mod shared;
 mod shrink;
 mod subject;
 mod supervisor;

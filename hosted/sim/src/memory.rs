@@ -20,7 +20,7 @@ use weft_core::fabric::{At, Layout, Memory, Region};
 use weft_core::ids::Peer;
 
 use super::draws::Draws;
-use super::explore::fingerprint;
+use super::shared::fingerprint;
 
 /// How many operations a process has left.
 #[derive(Clone, Debug, Default)]

@@ -25,10 +25,10 @@ use weft_core::ids::{Incarnation, Peer};
 use weft_core::time::Duration;
 
 use super::draws::{Draws, Purpose};
-use super::explore::shared::CopyOnWrite;
 use super::fault::Faults;
 use super::flight::{Flight, PairFlights};
 use super::memory::SimMemory;
+use super::shared::CopyOnWrite;
 use super::trace::Trace;
 
 pub use choices::Choice;

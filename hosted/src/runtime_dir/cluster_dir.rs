@@ -141,11 +141,10 @@ impl ClusterDir {
     /// nothing as long as it is about to be removed or holds a file of a cluster.
     #[must_use]
     pub fn left_by_others(&self) -> Option<Vec<String>> {
-        if !self.path.exists() {
-            return Some(Vec::new());
-        }
-        let entries = fs::read_dir(&self.path).ok()?.flatten();
-        let names: BTreeSet<_> = entries.map(|entry| entry.file_name()).collect();
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return (!self.path.exists()).then(Vec::new);
+        };
+        let names: BTreeSet<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         let is_held = names.iter().any(|name| name == LOCK_FILE || is_ours(name));
         let left = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
         (!is_held && !names.is_empty()).then_some(left)
@@ -203,7 +202,7 @@ impl ClusterDir {
         remove_file(&self.lock_file())?;
         match fs::remove_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                tracing::warn!("{} stays: it holds files not of Weft", self.path.display());
+                tracing::warn!("{} stays: some files are not Weft's", self.path.display());
                 Ok(())
             }
             removed => removed.map_err(failed("remove", &self.path)),

@@ -213,6 +213,20 @@ fn files_of_others_are_never_removed() {
 }
 
 #[test]
+fn files_of_others_are_named_once_those_of_the_cluster_are_gone() {
+    let scratch = Scratch::new();
+    let claimed = runtime_dir(&scratch).claim(&name("t")).expect("free");
+    let dir = claimed.dir().clone();
+    let write = |path| fs::write(path, "").expect("a directory of this user");
+    [dir.path().join("thesis"), dir.incarnation_file(0)].into_iter().for_each(write);
+    assert_eq!(dir.left_by_others(), None);
+    claimed.remove().expect("the rest stays");
+    assert_eq!(dir.left_by_others(), Some(vec!["thesis".to_owned()]));
+    write(dir.incarnation_file(0));
+    assert_eq!(dir.left_by_others(), None, "a node of the next one begins");
+}
+
+#[test]
 fn the_list_tells_the_living_from_the_dead() {
     let scratch = Scratch::new();
     let dir = runtime_dir(&scratch);

@@ -158,11 +158,8 @@ fn a_half_that_is_full_is_found_by_the_flush() {
 
 #[test]
 fn a_flush_that_is_refused_or_not_answered_ends_in_a_later_poll() {
-    let flushes: [fn(&mut Member<'_>) -> _; 2] = [
-        |a| a.flush(B).map(|()| None),
-        // Not answered, a flush ends as any other.
-        |a| a.flush_now(B),
-    ];
+    let flushes: [fn(&mut Member<'_>) -> _; 2] =
+        [|a| a.flush(B).map(|()| None), |a| a.flush_now(B)];
     for (answers_writes, refusals) in [(true, 1), (false, 1), (false, 0)] {
         for flush in flushes {
             let net = net();

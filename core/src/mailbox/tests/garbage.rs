@@ -385,8 +385,7 @@ fn a_message_that_vanished_is_noticed_with_its_senders_next_one() {
         post(&mut cluster, Op::FetchAdd { at, add: 1u64.wrapping_neg() });
         cluster.writer(A).put(b"in its slot");
         cluster.writer(B).put(b"next");
-        let payloads: [&[u8]; 2] = [b"in its slot", b"next"];
-        assert_eq!(cluster.owner.drain_payloads(), payloads);
+        assert_eq!(cluster.owner.drain_payloads(), [&b"in its slot"[..], b"next"]);
         assert_eq!(forged(&cluster), (Some(Forgery::Sequence { sender: B, due: 1, came: 2 }), 1));
     }
 }
@@ -442,9 +441,7 @@ fn a_foreign_epoch_is_noticed_once() {
 fn a_message_that_comes_again_after_it_was_restored_is_no_evidence() {
     for world in both_worlds(8) {
         let mut cluster = Cluster::new(&world);
-        for payload in [b"first", b"other"] {
-            cluster.writer(A).put(payload);
-        }
+        [b"first", b"other"].iter().for_each(|it| assert!(cluster.writer(A).put(*it).is_some()));
         let [first, other] = [0, 1].map(|_| cluster.owner.take().unwrap());
         cluster.owner.mailbox.restore(first.receipt).unwrap();
         assert_eq!(cluster.owner.take(), Some(first));

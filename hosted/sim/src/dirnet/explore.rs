@@ -41,9 +41,10 @@ use weft_core::ids::Rank;
 
 use self::world::{NetWorld, ScriptBudget};
 use crate::explore::path::Path;
-use crate::explore::{Bounds, Exploration, Findings, Seen, Unexplored, fingerprint};
+use crate::explore::{Bounds, Exploration, Findings, Seen, Unexplored};
 use crate::panics;
 use crate::protocol::Violation;
+use crate::shared::fingerprint;
 
 /// The clusters to explore. Two deadlines make a suspicion and a verdict; with three nodes, the
 /// third is that of the witness, or the turn of a candidate.

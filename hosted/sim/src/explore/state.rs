@@ -9,13 +9,13 @@ use foldhash::fast::FixedState;
 use weft_core::ids::{Incarnation, Peer, PeerSet};
 use weft_core::time::Instant;
 
-use super::shared::CopyOnWrite;
-use super::{Bounds, Move, Seen, fingerprint};
+use super::{Bounds, Move, Seen};
 use crate::fabric::SimFabric;
 use crate::protocol::{
     Fencing, HistoryEntry, HistoryEvent, MembershipNews, Opening, Pace, Protocol, Seat, Small,
     Supervision, Violation,
 };
+use crate::shared::{CopyOnWrite, fingerprint};
 use crate::world::{Choice, World};
 
 /// Rounds of fairness within which the goal must be reached.

@@ -76,7 +76,7 @@ pub(super) fn run(process: u32) -> Result<(), Failure> {
                 Err(ClaimError::NameInUse { .. }) if !deadline.has_passed() => {
                     thread::park_timeout(LOOK_EVERY);
                 }
-                cleared => break drop(cleared.map_err(Failure::new)?),
+                cleared => break cleared.map(drop).map_err(Failure::new)?,
             }
         }
     }

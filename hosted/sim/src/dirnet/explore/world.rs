@@ -17,7 +17,7 @@ pub(super) use self::scripts::ScriptBudget;
 use self::scripts::ScriptKnowledge;
 use super::{Budget, Lane, NetMove, Violation, WalkState};
 use crate::dirnet::strike::MS;
-use crate::explore::shared::CopyOnWrite;
+use crate::shared::CopyOnWrite;
 
 /// How long a cluster has to settle.
 const SETTLING_MS: u64 = 200;

@@ -9,7 +9,7 @@ use weft_core::time::Instant;
 use super::node::{AdmissionNode, NODES};
 use super::{AdmissionBudget, AdmissionMove, Lane};
 use crate::dirnet::admission::{Between, Down, OrderRoute, Up, is_stale};
-use crate::explore::shared::CopyOnWrite;
+use crate::shared::CopyOnWrite;
 
 /// Incarnations of one node after which it counts as one that never comes to rest.
 const INCARNATIONS_MAX: u32 = 12;

@@ -19,8 +19,8 @@ use weft_core::time::{Duration, Instant};
 
 use super::{MS, NetMove, NetWorld};
 use crate::dirnet::scripted::{assembled, digest_of, program_of};
-use crate::explore::shared::CopyOnWrite;
 use crate::protocol::Violation;
+use crate::shared::CopyOnWrite;
 
 /// The node of the task.
 const AT: Rank = Rank(1);

@@ -1,11 +1,11 @@
-//! A value that states share until one of them changes it.
+//! Values that states share until one of them changes it, and what tells states apart.
 
 use std::cell::Cell;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use super::fingerprint;
+use foldhash::fast::FixedState;
 
 /// Shared until written to; hashed once.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,11 @@ impl<T: Hash> Hash for CopyOnWrite<T> {
         self.digest.set(Some(digest));
         state.write_u64(digest);
     }
+}
+
+/// A number that differs, all but certainly, when what is hashed does; the same in every run.
+pub(crate) fn fingerprint(state: &(impl Hash + ?Sized)) -> u64 {
+    FixedState::default().hash_one(state)
 }
 
 #[cfg(test)]
