@@ -18,6 +18,8 @@ const PEERS: usize = 4;
 const WORDS: usize = 8192;
 const WORLD: GroupId = GroupId(0);
 
+/// A net, and where the groups are in its memory.
+type Placed<'net> = (&'net Net<PEERS, WORDS>, (Config, Regions));
 type Member<'net> = (Loopback<'net, PEERS, WORDS>, Groups<PEERS, 1>);
 
 fn sizes(spread: Spread) -> Sizes {

@@ -166,6 +166,13 @@ fn run(nodes: &mut [Node<'_>]) {
     }
 }
 
+/// One value of node 0 was consumed, and nothing is left of it anywhere.
+fn assert_consumed(nodes: &mut [Node<'_>]) {
+    run(nodes);
+    assert!(matches!(nodes[0].events()[..], [RendezvousEvent::Consumed { .. }]));
+    nodes.iter().for_each(Node::assert_empty);
+}
+
 /// A value of `source` for `destination`.
 fn key(source: u16, destination: u16) -> Key {
     Key::new((Peer(source), None), Peer(destination), ("edge", "0:0")).unwrap()

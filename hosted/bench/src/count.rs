@@ -245,13 +245,11 @@ impl EndpointPair {
             writer.flush(OWNER)?;
             owner.endpoint.poll(owner.vigil.now());
             while taken < due {
-                let mut expected = taken;
                 // What was put together is taken and released together.
                 let found = owner.take_run(|message| {
-                    expected += 1;
-                    parcel::expect(message.sender, message.payload, len, expected - 1)
+                    taken += 1;
+                    parcel::expect(message.sender, message.payload, len, taken - 1)
                 })?;
-                taken += found;
                 if found == 0 {
                     // A batch may be split by the end of a half.
                     owner.endpoint.poll(owner.vigil.now());

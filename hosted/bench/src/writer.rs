@@ -24,10 +24,17 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`BenchError`], which is sent to the owner, too.
 pub fn run() -> Result<(), BenchError> {
+    serve_inherited(serve)
+}
+
+/// Runs `serve` with the socket that was inherited. An error is sent over it, too.
+pub(super) fn serve_inherited(
+    serve: impl FnOnce(&Socket) -> Result<(), BenchError>,
+) -> Result<(), BenchError> {
     let socket = Socket::from_fd(adopt_inherited(SOCKET_FD)?)?;
     let ended = serve(&socket);
     if let Err(error) = &ended {
-        // An owner that is gone needs no explanation.
+        // Who has gone needs no explanation.
         let _ = socket.send(&FromWriter::Failed { words: error.to_string() }, &[], PATIENCE);
     }
     ended

@@ -303,7 +303,15 @@ impl Net {
         let now = Instant(self.now);
         let it = &mut self.nodes[usize::from(node)];
         match seat {
-            Seat::Component => it.component.as_mut().unwrap().handle_timeout(now),
+            Seat::Component => {
+                let component = it.component.as_mut().unwrap();
+                if component.poll_timeout() == Some(now) && now.0 > 0 {
+                    let mut early = component.clone();
+                    early.handle_timeout(Instant(now.0 - 1));
+                    assert_eq!(early.poll_output(), None, "nothing is due before that");
+                }
+                component.handle_timeout(now);
+            }
             Seat::ImAliveTask => it.task.as_mut().unwrap().handle_timeout(now, it.progress),
         }
         self.drain(node);

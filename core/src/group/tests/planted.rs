@@ -5,7 +5,7 @@ use super::super::mutants::{
     EARLIER_COUNTED, EPOCHS_IGNORED, JOINED_EARLY, NOT_FROZEN, OLD_CURSOR, PLEDGE_FORGOTTEN,
     STALE_WELCOME,
 };
-use super::returns::{come_back, members, remove, send};
+use super::returns::{come_back, members, remove, replace_last, send};
 use super::*;
 use crate::checksum::fnv1a;
 use crate::lane::{LaneReader, LaneWriter};
@@ -232,10 +232,7 @@ fn blocks_of_an_earlier_epoch_are_not_read() -> bool {
         take(&mut members[at]);
     }
     run(&mut members);
-    members.pop();
-    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
-    members.push(back);
-    run(&mut members);
+    replace_last((&net, (config, regions)), &mut members, 2);
     // Member 1 holds what the earlier epoch sent, for its consumer is not done with that.
     send(&mut members[3], &message(150));
     run(&mut members);

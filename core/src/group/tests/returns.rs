@@ -20,7 +20,7 @@ pub(super) fn remove((fabric, groups): &mut Member<'_>, removed: u16, last: u32)
 /// The next epoch of `me`, over the memory of the one before, admitted by all of `others` and not
 /// polled yet.
 pub(super) fn come_back<'net>(
-    (net, at): (&'net Net<PEERS, WORDS>, (Config, Regions)),
+    (net, at): Placed<'net>,
     others: &mut [Member<'net>],
     (me, epoch, theirs): (u16, u32, u32),
 ) -> Member<'net> {
@@ -38,6 +38,14 @@ pub(super) fn come_back<'net>(
         admit(&mut member, peer, theirs);
     }
     member
+}
+
+/// The last of four comes back in `epoch`, and all of them run.
+pub(super) fn replace_last<'net>(at: Placed<'net>, members: &mut Vec<Member<'net>>, epoch: u32) {
+    members.pop();
+    let back = come_back(at, members, (3, epoch, 1));
+    members.push(back);
+    run(members);
 }
 
 pub(super) fn send((fabric, groups): &mut Member<'_>, bytes: &[u8]) -> u64 {
@@ -58,10 +66,7 @@ fn a_member_that_comes_back_receives_what_is_sent_from_then_on_and_sends_again()
         run(&mut members);
         members.iter_mut().for_each(|member| drop(take(member)));
         run(&mut members);
-        members.pop();
-        let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
-        members.push(back);
-        run(&mut members);
+        replace_last((&net, (config, regions)), &mut members, 2);
         assert!(!members[3].1.is_fresh(WORLD) && members[3].1.is_open(WORLD));
         // The loss of the earlier epoch is handed out before anything of the present one.
         let lost = Delivery::RootLost { root: Grank(3), epoch: Incarnation(1), last: 1 };
@@ -90,10 +95,7 @@ fn a_member_that_comes_back_begins_behind_what_is_stable() {
     let (fabric, groups) = &mut members[1];
     let Some(Delivery::Chunk(first)) = groups.receive(fabric, WORLD) else { panic!("a message") };
     groups.release(fabric, first.receipt).unwrap();
-    members.pop();
-    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
-    members.push(back);
-    run(&mut members);
+    replace_last((&net, (config, regions)), &mut members, 2);
     let received = texts(&mut members[3]);
     assert_eq!(received.last(), Some(&(3, b"six".to_vec())));
     assert_eq!(received.first().map(|it| it.0), Some(2), "member 1 has released the first alone");
@@ -158,10 +160,7 @@ fn barriers_and_all_gathers_go_on_across_a_return() {
     members.iter_mut().for_each(|member| assert_eq!(leave(member), Some(1)));
     let (fabric, groups) = &mut members[0];
     groups.all_gather(fabric, WORLD, b"a").unwrap();
-    members.pop();
-    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
-    members.push(back);
-    run(&mut members);
+    replace_last((&net, (config, regions)), &mut members, 2);
     for (fabric, groups) in &mut members[1..3] {
         groups.all_gather(fabric, WORLD, b"b").unwrap();
     }
@@ -181,10 +180,7 @@ fn barriers_and_all_gathers_go_on_across_a_return() {
 fn a_late_decision_about_an_earlier_epoch_changes_nothing() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
-    members.pop();
-    let back = come_back((&net, (config, regions)), &mut members, (3, 4, 1));
-    members.push(back);
-    run(&mut members);
+    replace_last((&net, (config, regions)), &mut members, 4);
     remove(&mut members[0], 3, 2);
     run(&mut members);
     assert!(members[0].1.live(WORLD).contains(Peer(3)));
@@ -203,10 +199,7 @@ fn one_that_only_gathers_does_not_wait_for_a_member_that_came_back() {
     run(&mut members);
     members.iter_mut().for_each(|member| drop(take(member)));
     run(&mut members);
-    members.pop();
-    let back = come_back((&net, (config, regions)), &mut members, (3, 2, 1));
-    members.push(back);
-    run(&mut members);
+    replace_last((&net, (config, regions)), &mut members, 2);
     for (at, (fabric, groups)) in members.iter_mut().enumerate() {
         groups.all_gather(fabric, WORLD, &[at as u8]).unwrap();
     }

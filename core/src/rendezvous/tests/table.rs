@@ -179,9 +179,7 @@ fn a_cancelled_receive_leaves_the_value() {
         };
         assert_eq!(nodes[1].bytes(request), pattern(len, 9));
         nodes[1].adapter.release(request).unwrap();
-        run(&mut nodes);
-        assert_eq!(nodes[0].events().len(), 1);
-        nodes.iter().for_each(Node::assert_empty);
+        assert_consumed(&mut nodes);
     }
 }
 
@@ -220,9 +218,7 @@ fn a_step_that_is_over_keeps_what_is_lent() {
     assert!(!nodes[0].adapter.offers().is_whole());
     run(&mut nodes);
     assert_eq!(nodes[1].take(request), pattern(100, 4));
-    run(&mut nodes);
-    assert_eq!(nodes[0].events().len(), 1);
-    nodes.iter().for_each(Node::assert_empty);
+    assert_consumed(&mut nodes);
 }
 
 /// RZ-5, RZ-15: what a reader was lent when it died is offered to its next incarnation.
@@ -243,9 +239,7 @@ fn a_value_survives_its_reader() {
     let request = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
     assert_eq!(nodes[1].take(request), pattern(100, 4));
-    run(&mut nodes);
-    assert_eq!(nodes[0].events().len(), 1);
-    nodes.iter().for_each(Node::assert_empty);
+    assert_consumed(&mut nodes);
 }
 
 /// RZ-15: what was asked of an incarnation that ended ends; a key may name a boot.

@@ -51,9 +51,7 @@ fn rz2_a_value_as_long_as_the_last_one_costs_one_message_less() {
         }
         rounds.push(turns);
         assert_eq!(nodes[1].take(request), value);
-        run(&mut nodes);
-        assert_eq!(nodes[0].events().len(), 1);
-        nodes.iter().for_each(Node::assert_empty);
+        assert_consumed(&mut nodes);
     }
     let [cold, warm, grown, again, shorter] = rounds[..] else { panic!("{rounds:?}") };
     assert!(warm < cold && again < grown && shorter == warm, "{rounds:?}");
@@ -135,9 +133,7 @@ fn a_value_that_is_not_expected_stays_where_it_was() {
         let request = nodes[1].receive(&key(0, 1), place);
         run(&mut nodes);
         assert_eq!(nodes[1].take(request), pattern(90, 3));
-        run(&mut nodes);
-        assert_eq!(nodes[0].events().len(), 1);
-        nodes.iter().for_each(Node::assert_empty);
+        assert_consumed(&mut nodes);
     }
 }
 

@@ -16,9 +16,10 @@ use super::{GroupSetting, wait};
 use crate::crew::Worker;
 use crate::error::BenchError;
 use crate::host;
-use crate::phase::{FromWriter, PATIENCE, SOCKET_FD};
+use crate::phase::{FromWriter, PATIENCE};
+use crate::writer::serve_inherited;
 use weft::packet::{PacketError, Socket};
-use weft::process::{Pidfd, adopt_inherited};
+use weft::process::Pidfd;
 use weft::shm::{Grant, NodeMemory, Segment};
 
 /// How long the root may measure behind the last word.
@@ -88,13 +89,7 @@ fn greet(
 /// # Errors
 /// [`BenchError`], which is sent to the root, too.
 pub fn run_member() -> Result<(), BenchError> {
-    let socket = Socket::from_fd(adopt_inherited(SOCKET_FD)?)?;
-    let ended = serve(&socket);
-    if let Err(error) = &ended {
-        // A root that is gone needs no explanation.
-        let _ = socket.send(&FromWriter::Failed { words: error.to_string() }, &[], PATIENCE);
-    }
-    ended
+    serve_inherited(serve)
 }
 
 fn serve(socket: &Socket) -> Result<(), BenchError> {

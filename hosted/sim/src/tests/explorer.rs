@@ -1,7 +1,11 @@
 //! The explorer on protocols whose answer is known.
 
+use weft_core::fabric::Layout;
+use weft_core::ids::Peer;
+
+use crate::shared::fingerprint;
 use crate::toy::{Counter, DEAF, FETCH_ADD, IDLE, ORDERS, READ_THEN_WRITE};
-use crate::{Bounds, Exploration, Protocol, explore};
+use crate::{Bounds, Exploration, Protocol, World, explore};
 
 const CALM: Bounds =
     Bounds { steps: None, crashes: 0, starts: None, faults: None, waits: None, states_max: 10_000 };
@@ -46,4 +50,16 @@ fn it_finds_what_never_finishes() {
 fn it_says_when_it_has_not_seen_all() {
     let found = explored::<Counter<FETCH_ADD>>(&Bounds { states_max: 5, ..CALM });
     assert!(!found.finished && found.violation.is_none());
+}
+
+#[test]
+fn whom_a_peer_admits_tells_states_apart() {
+    let mut world = World::untimed(Layout::new(2), false);
+    let incarnation = world.start_peer(Peer(1));
+    let before = fingerprint(&world);
+    world.admit(Peer(0), Peer(1), incarnation).unwrap();
+    let admitted = fingerprint(&world);
+    world.fence(Peer(0), Peer(1)).unwrap();
+    // Only a later one may be admitted now.
+    assert!(before != admitted && ![before, admitted].contains(&fingerprint(&world)));
 }
