@@ -343,6 +343,11 @@ mod tests {
         }
         launcher.handle_start_failed(at(now), NODE);
         assert_eq!(launcher.poll_timeout(), Some(at(now + 800)));
+        launcher.handle_started(NODE);
+        launcher.handle_entered(NODE);
+        launcher.handle_started(NODE);
+        launcher.handle_ended(at(now), NODE, false);
+        assert_eq!(launcher.poll_timeout(), Some(at(now + 100)), "it has taken part meanwhile");
     }
 
     #[test]

@@ -317,4 +317,14 @@ pub(super) mod tests {
         assert_eq!(record.errors_of(0, 17), 3);
         assert_eq!((record.error_count, record.errors_of(1, 0)), (20, 0));
     }
+
+    #[test]
+    fn tasks_of_another_boot_are_in_no_phase() {
+        let mut record = record();
+        record.apply(INCARNATION, 1, Change::TaskPhase { task: 0, phase: 3 }).unwrap();
+        let next = |incarnation| record.gone_on_as(&Record::new(incarnation, 0, 2));
+        assert_eq!(next(INCARNATION.clone_of()).tasks()[0].phase, 3);
+        let boot = INCARNATION.boot.next();
+        assert_eq!(next(ComponentIncarnation { boot, generation: 0 }).tasks()[0].phase, 0);
+    }
 }

@@ -138,6 +138,9 @@ mod tests {
         assert!(resets.allows(Instant(50), Incarnation(5), TWICE));
         assert!(!resets.note(Instant(51), Incarnation(5), TWICE, REBOOT), "it was counted");
         assert!(!resets.allows(Instant(100), Incarnation(6), TWICE));
+        let mut refused = resets;
+        let is_new = refused.note(Instant(100), Incarnation(6), TWICE, REBOOT);
+        assert!(is_new, "a reset that is not allowed is not counted");
         assert!(resets.allows(Instant(101), Incarnation(6), TWICE));
     }
 
@@ -155,6 +158,7 @@ mod tests {
             assert_eq!(Resets::restore(&bytes[..len]), Err(ImageError::Count), "{len}");
         }
         bytes[12] = 8;
+        bytes.extend([0; 9]);
         assert_eq!(Resets::restore(&bytes), Err(ImageError::Count));
     }
 

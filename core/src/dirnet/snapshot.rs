@@ -221,6 +221,9 @@ mod tests {
         let body = u32::try_from(longer.len() - 8).unwrap();
         longer[4..8].copy_from_slice(&body.to_le_bytes());
         assert_eq!(Three::restore(3, &sealed(longer)), Err(ImageError::Count));
+        let mut format = bytes.clone();
+        format[9] += 1;
+        assert_eq!(Three::restore(3, &sealed(format)), Err(ImageError::Format));
         let mut level = bytes;
         level[12 + 8] = 9;
         assert_eq!(Three::restore(3, &sealed(level)), Err(ImageError::Field));

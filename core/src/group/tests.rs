@@ -10,7 +10,7 @@ use std::vec::Vec;
 use super::*;
 use crate::decision::Decision;
 use crate::fabric::loopback::{Loopback, Net};
-use crate::fabric::{Completion, Fabric, Layout, Memory};
+use crate::fabric::{Completion, Fabric, Failure, Layout, Memory};
 use crate::ids::{Incarnation, Peer, Term};
 use crate::time::Instant;
 
@@ -312,4 +312,112 @@ fn a_block_that_is_announced_ahead_of_its_entry_waits_for_it() {
     run(&mut members);
     let ended = Delivery::Abandoned { root: Grank(0), seq: 1 };
     assert_eq!(take(&mut members[2]), (Vec::from([(3, message(64))]), Vec::from([ended])));
+}
+
+/// GT-17, GT-19: what a consumer was handed and came back after is not handed out once more.
+#[test]
+fn an_abandoned_message_is_reported_once_across_a_restart() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.begin(fabric, WORLD, 0, 200).unwrap();
+    groups.commit(fabric, WORLD).unwrap();
+    run(&mut members);
+    restart_root(&mut members, start(&net, (config, regions), 2, 0));
+    run(&mut members);
+    take_block(&mut members[1]);
+    let ended = Delivery::Abandoned { root: Grank(0), seq: 1 };
+    assert_eq!(take(&mut members[1]), (Vec::new(), Vec::from([ended])));
+    let mut again = start(&net, (config, regions), 2, 1);
+    again.1.open(&again.0, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
+    assert_eq!(take(&mut again), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_message_of_no_bytes_is_whole_once_it_is_begun() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    assert_eq!(groups.begin(fabric, WORLD, 0, 0), Ok(1));
+    assert_eq!(groups.commit(fabric, WORLD), Err(SendError::NotBegun));
+    assert_eq!(groups.broadcast(fabric, WORLD, 0, b"next"), Ok(2));
+    run(&mut members);
+    assert_eq!(take(&mut members[1]).0, [(1, Vec::new()), (2, b"next".to_vec())]);
+}
+
+#[test]
+fn what_is_sent_is_announced_before_its_root_polls() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.broadcast(fabric, WORLD, 0, b"short").unwrap();
+    run(&mut members[1..]);
+    assert_eq!(take(&mut members[1]).0, [(1, b"short".to_vec())]);
+    let (fabric, groups) = &mut members[0];
+    groups.begin(fabric, WORLD, 0, 200).unwrap();
+    groups.commit(fabric, WORLD).unwrap();
+    run(&mut members[1..]);
+    take_block(&mut members[1]);
+}
+
+/// A read that fails is posted again, and one that is refused is none.
+#[test]
+fn reads_and_failed_reads_are_counted() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.broadcast(fabric, WORLD, 0, &message(200)).unwrap();
+    let (fabric, groups) = &mut members[1];
+    groups.poll(fabric);
+    let mut done = [Completion::NONE; 8];
+    let count = fabric.poll(Instant(0), &mut done);
+    for it in &mut done[..count] {
+        it.outcome = Err(Failure::DeadlinePassed);
+        groups.handle_completion(fabric, it);
+    }
+    let counted = |member: &Member<'_>| {
+        let counters = member.1.counters();
+        (counters.reads, counters.failed_reads)
+    };
+    assert_eq!(counted(&members[1]), (4, 4));
+    run(&mut members);
+    members[1..].iter_mut().for_each(|member| assert_eq!(take(member).0, [(1, message(200))]));
+    run(&mut members);
+    let (fabric, groups) = &mut members[0];
+    groups.broadcast(fabric, WORLD, 0, &message(200)).unwrap();
+    // The connection is lost, and the group does not know yet.
+    members[1].0.fence(Peer(0)).unwrap();
+    run(&mut members[1..2]);
+    assert_eq!((counted(&members[1]), take(&mut members[1]).0), ((8, 4), Vec::new()));
+}
+
+/// GT-15: what is released is acknowledged by quarters of the window, and when all is released.
+#[test]
+fn a_member_acknowledges_a_quarter_of_a_window_at_a_time() {
+    let config = Config::new(Sizes { entries: 16, ..sizes(Spread::Flat) }).unwrap();
+    let mut layout = Layout::new(PEERS as u16);
+    let regions = config.add_regions(&mut layout).unwrap();
+    let net: Net<PEERS, WORDS> = Net::new(layout);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    join(&mut members);
+    let stable = |it: &Member<'_>| it.1.standing(WORLD, Grank(0)).unwrap().stable.entries;
+    for sent in 1..=3 {
+        let (fabric, groups) = &mut members[0];
+        assert_eq!(groups.broadcast(fabric, WORLD, 0, b"x"), Ok(sent));
+    }
+    run(&mut members);
+    for (fabric, groups) in &mut members[1..] {
+        let first = groups.receive(fabric, WORLD);
+        let Some(Delivery::Chunk(chunk)) = first else { panic!("{first:?}") };
+        groups.release(fabric, chunk.receipt).unwrap();
+    }
+    run(&mut members);
+    assert_eq!(stable(&members[0]), 0);
+    members[1..].iter_mut().for_each(|member| assert_eq!(take(member).0.len(), 2));
+    run(&mut members);
+    assert_eq!(stable(&members[0]), 3);
 }

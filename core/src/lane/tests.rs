@@ -12,6 +12,7 @@ use crate::fabric::loopback::{Loopback, Net};
 use crate::fabric::{Completion, CompletionFlags, Fabric, Op, Work, WorkId};
 use crate::ids::Peer;
 use crate::time::Instant;
+use crate::wire::slot::{Trailer, seal, used};
 
 const WORDS: usize = 256;
 type TestNet = Net<2, WORDS>;
@@ -96,6 +97,18 @@ fn garbage_under_the_right_stamp_is_counted_and_never_delivered() {
     pair.overwrite_slot(5, &[0xFF; 8]);
     assert_eq!(pair.take(), None);
     assert_eq!(pair.reader.checksum_failures(), 1);
+}
+
+#[test]
+fn a_message_under_anothers_name_is_counted_and_never_delivered() {
+    let (net, regions) = net();
+    let mut pair = pair(&net, regions);
+    let mut bytes = [0; used(5)];
+    Trailer { len: 5, sender: 1, kind: 7, ..Trailer::default() }.write(&mut bytes);
+    let slot = config().slot(regions.0.of(Peer(0)), session(FIRST, FIRST), 0);
+    seal(&mut bytes, slot.stamp, 1, 0, |bytes| pair.fabrics[0].crc32c(bytes));
+    pair.overwrite_slot(5, &bytes);
+    assert_eq!((pair.take(), pair.reader.checksum_failures()), (None, 1));
 }
 
 #[test]

@@ -291,6 +291,29 @@ mod tests {
         assert_eq!(ballot.to_ask(voters()), voters());
     }
 
+    /// N-16.
+    #[test]
+    fn a_read_of_an_earlier_epoch_is_no_vote() {
+        let mut ballot = ballot();
+        ballot.reading.insert(Q);
+        voters().iter().for_each(|replayer| ballot.forget(replayer));
+        assert!(!ballot.handle_end(Q));
+        for replayer in voters().iter() {
+            ballot.reading.insert(replayer);
+            assert!(ballot.handle_end(replayer), "a read of the epoch that is counted");
+        }
+    }
+
+    /// N-11: the other slot may be longer than what was read of it first.
+    #[test]
+    fn a_slot_that_was_torn_once_denies_nothing() {
+        let mut ballot = Ballot { signed: Signed::Yes, ..ballot() };
+        assert_eq!(ballot.hear_signed(Q, Reading::Torn), Again::Later);
+        assert!(!ballot.is_carried(PeerSet::only(Q)));
+        assert_eq!(ballot.hear_signed(Q, Reading::Torn), Again::Never);
+        assert!(ballot.is_carried(PeerSet::only(Q)));
+    }
+
     #[test]
     fn a_place_never_used_carries_nothing() {
         assert!(!Ballot::default().is_carried(PeerSet::EMPTY));

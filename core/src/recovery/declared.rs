@@ -177,7 +177,9 @@ mod tests {
 
     #[test]
     fn rl5_default_starts_no_task_that_has_ended() {
-        let restarting = DeclaredTask::new(declared(Fallback::Builtin));
+        let mut restarting = DeclaredTask::new(declared(Fallback::Builtin));
+        restarting.begin(3);
+        assert_eq!(restarting.answered().mark(), 3, "errors before a script declares it");
         assert_eq!(restarting.fallback(false), Some(Verb::Restart));
         assert_eq!(restarting.fallback(true), None);
         assert_eq!(DeclaredTask::new(declared(Fallback::Nothing)).fallback(false), None);

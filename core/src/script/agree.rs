@@ -256,17 +256,21 @@ mod tests {
         ComponentIncarnation, Config, Kept, Limits, Part, Profile, RestartLimit, Term, Timing,
     };
     use crate::ids::Incarnation;
+    use crate::recovery::{Depth, Expected, Header, Instruction, seal, verify};
 
     type Machine = Component<4, 1>;
 
     fn machine() -> Machine {
+        machine_of(&[Part::Manager, Part::Backup])
+    }
+
+    fn machine_of(parts: &[Part]) -> Machine {
         let profile = Profile::new(Timing::LAN).unwrap();
         let limit = RestartLimit { max: 3, within: Duration(100_000 * 1_000_000) };
         let limits = Limits { restarts: limit, resets: limit };
-        let parts = [Part::Manager, Part::Backup];
-        let config = Config::new(Rank(0), &parts, profile, 1, limits).unwrap();
+        let config = Config::new(Rank(0), parts, profile, 1, limits).unwrap();
         let incarnation = ComponentIncarnation { boot: Incarnation(1), generation: 0 };
-        Machine::new(Instant(0), config, incarnation, 0, Kept::default())
+        Machine::new(Instant(0), config, incarnation, 1, Kept::default())
     }
 
     fn apply(machine: &mut Machine, change: Change) {
@@ -317,5 +321,76 @@ mod tests {
         assert_eq!((member.used(), member.lacking()), (1, Some(4)));
         member.agree(&machine, Instant(0));
         assert_eq!(member.used(), 1, "nor later");
+    }
+
+    /// The only node of its cluster, once it manages.
+    fn manager() -> (Machine, Instant) {
+        let (mut machine, mut now) = (machine_of(&[Part::Manager]), Instant(0));
+        let mut turns = 0..100;
+        while machine.role() != Role::Manager {
+            assert!(turns.next().is_some(), "it never manages");
+            while machine.poll_output().is_some() {}
+            now = machine.poll_timeout().expect("it does not wait for others");
+            machine.handle_timeout(now);
+        }
+        (machine, now)
+    }
+
+    #[test]
+    fn rl12_a_manager_puts_another_script_in_force() {
+        let ((mut machine, now), mut member) =
+            (manager(), ScriptMember::<4, 4>::new(Rank(0), 1, 1));
+        assert_eq!(member.begin_reload(&machine, 1, now), Ok(false), "it is in force");
+        assert_eq!(member.begin_reload(&machine, 2, now), Ok(true));
+        let mut ended = None;
+        for _ in 0..5 {
+            for step in member.agree(&machine, now) {
+                while machine.poll_output().is_some() {}
+                match step {
+                    ScriptStep::Change(change) => machine.handle_change(now, change).unwrap(),
+                    ScriptStep::Ended { digest, end } => ended = Some((digest, end)),
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(ended, Some((2, ReloadEnd::InForce(IdSet::EMPTY))));
+        assert_eq!((member.used(), member.next()), (2, None));
+    }
+
+    /// One task, and a list that goes on 20 ms later.
+    fn image() -> std::vec::Vec<u8> {
+        let words = [
+            Instruction::Role { node: 0, role: crate::recovery::Role::Manager },
+            Instruction::Task { task: 0, node: 0, index: 0, name: 0 },
+            Instruction::Code,
+            Instruction::Section { number: 1, depth: Depth::Top, end: 8 },
+            Instruction::Push(1),
+            Instruction::JumpIfFalse(8),
+            Instruction::Pause { ms: 20, end: 8 },
+            Instruction::Log { text: 0, values: 0 },
+            Instruction::End,
+        ];
+        let counts = Header { tasks: 1, nodes: 1, ..Header::default() };
+        let header = Header { words: words.len() as u16, pool_len: 2, ..counts };
+        let mut image = header.to_bytes().to_vec();
+        words.iter().for_each(|word| image.extend(word.encode().to_bytes()));
+        image.extend(b"\x01t");
+        seal(&mut image);
+        image
+    }
+
+    #[test]
+    fn rl1_a_manager_evaluates_what_is_new_and_what_a_pause_has_left() {
+        let ((machine, now), mut member) = (manager(), ScriptMember::<4, 4>::new(Rank(0), 1, 1));
+        let image = image();
+        let program = verify(&image, &Expected { nodes: None, keeps_rules: |_| true }).unwrap();
+        assert!(member.is_due(&machine, now));
+        assert!(member.evaluate(&program, &machine, now).unwrap().is_some());
+        assert!(!member.is_due(&machine, now), "there is no news");
+        let due = now.after(Duration::from_millis(20));
+        assert_eq!(member.poll_timeout(), Some(due));
+        assert!(member.is_due(&machine, due));
+        let picture = member.picture(&program, &machine, due);
+        assert_eq!(picture.tasks[0].error_at, Instant(0), "it has had no error");
     }
 }

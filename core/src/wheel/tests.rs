@@ -426,3 +426,19 @@ fn a_wheel_costs_40_bytes_a_timer_and_3_kilobytes() {
     assert_eq!(fixed, 2_960);
     assert_eq!(size_of::<Wheel<1000>>(), fixed + 40 * 1000);
 }
+
+/// What is started behind a long idle time is filed as closely as in a new wheel.
+#[test]
+fn w7_a_wheel_that_was_idle_wakes_no_timer_early() {
+    let mut wheel = wheel();
+    assert_eq!(wheel.expired_by(1_000 * TICK), []);
+    wheel.start_once(1, 1_010 * TICK);
+    assert_eq!(wheel.next_deadline(), Some(Instant(1_010 * TICK)));
+}
+
+#[test]
+fn w8_a_deadline_that_stays_keeps_its_place_among_equal_ones() {
+    let mut wheel = wheel();
+    [1, 2, 1].iter().for_each(|key| wheel.keep(Key(*key), Some(Instant(100))).unwrap());
+    assert_eq!(wheel.expired_by(100), [(1, 100, 0), (2, 100, 0)]);
+}

@@ -131,6 +131,9 @@ pub(in crate::dirnet) fn g7_an_alarm_is_repeated_with_back_off() {
 #[test]
 pub(in crate::dirnet) fn g8_a_span_spawns_once_and_an_old_term_never() {
     let mut task = watching();
+    let earlier = Frame { term: Term { epoch: 2, claimant: Rank(0) }, ..said(0, span(1)) };
+    let refused = task.handle_message(Instant(0), Rank(0), &earlier, Progress::default());
+    assert_eq!(refused, Err(Reject::OldTerm), "its component knows a later term");
     assert_eq!(hear(&mut task, 0, 0, span(1)), Ok(()));
     assert_eq!(outputs(&mut task), [Output::Spawn { generation: 1 }]);
     let again = hear(&mut task, 0, 0, span(1));
@@ -149,6 +152,9 @@ pub(in crate::dirnet) fn g8_a_span_for_an_earlier_boot_hits_no_component_of_this
     let incarnation = ComponentIncarnation { boot: Incarnation(3), generation: 1 };
     let late = hear(&mut task, 0, 2, Message::Span { node: Rank(1), incarnation });
     assert_eq!((late, task.poll_output()), (Err(Reject::OldLife), None));
+    let incarnation = ComponentIncarnation { boot: Incarnation(4), ..incarnation };
+    let stray = hear(&mut task, 0, 0, Message::Span { node: Rank(2), incarnation });
+    assert_eq!((stray, task.poll_output()), (Err(Reject::BadSubject), None));
 }
 
 /// A new manager asked for the component that has ended since, while the task waited for a SPAN.

@@ -436,6 +436,26 @@ mod tests {
         assert_eq!((steps(&mut starts), starts.has_given_up()), ([Step::Kill].into(), false));
         starts.handle_resume();
         assert_eq!(steps(&mut starts), [Step::Start { is_restart: false }]);
+        // It is released before its process has ended.
+        let mut starts = watched();
+        starts.handle_halt();
+        starts.handle_resume();
+        assert_eq!(steps(&mut starts), [Step::Kill]);
+        starts.handle_ended(at(4), End::Killed);
+        assert_eq!(steps(&mut starts), [RESTART]);
+    }
+
+    /// The start fails after the node was isolated, and the release orders the next one.
+    #[test]
+    fn a_start_that_was_due_ends_with_the_next_start() {
+        let mut starts = Starts::new(LIMIT, CLONE);
+        starts.handle_halt();
+        starts.handle_start_failed(at(0));
+        starts.handle_resume();
+        assert_eq!(steps(&mut starts), [Step::Start { is_restart: false }]);
+        starts.handle_started(at(1), FLAG);
+        starts.handle_ended(at(2), End::Finished);
+        assert_eq!((steps(&mut starts), starts.poll_timeout()), ([RESTART].into(), None));
     }
 
     #[test]

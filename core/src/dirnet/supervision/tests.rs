@@ -333,6 +333,7 @@ fn a_refused_incarnation_ends_once_and_a_later_one_is_not_meant() {
     assert_eq!(refused(&mut supervision, undecided(1)), [], "its boot is over already");
     supervision.handle_ended();
     assert_eq!(refused(&mut supervision, undecided(9)), [], "no component runs");
+    assert_eq!(after(&mut supervision, Pair::handle_over), [], "nor does a boot");
     supervision.handle_started(begun(10));
     assert_eq!(refused(&mut supervision, undecided(9)), []);
     assert_eq!(refused(&mut supervision, undecided(10)), [Order::Reboot]);
@@ -511,6 +512,7 @@ fn an_isolated_node_halts_saves_it_first_and_resumes_when_released() {
     let asks = Order::AskForRelease(PEER, Incarnation(3));
     let halts = [Order::Keep(since(3)), report, Order::Halt, asks];
     assert_eq!(after(&mut supervision, isolate(3)), halts);
+    assert_eq!(supervision.standing(Rank(0)).isolation(), since(3));
     assert_eq!(after(&mut supervision, isolate(3)), []);
     assert_eq!(after(&mut supervision, isolate(4)), [Order::Keep(since(4))]);
     assert_eq!(refused(&mut supervision, undecided(1)), [], "it ends already");
@@ -567,6 +569,10 @@ pub(in crate::dirnet) fn x14_a_removal_that_is_reported_after_its_boot_has_ended
     assert_eq!(removed(&mut supervision, 1, TERM), [report(1, Level::Down)]);
     assert_eq!(supervision.poll_timeout(), None, "it has given way, and refuses none");
     assert_eq!(supervision.standing(NODE), Standing::default());
+    isolated(&mut supervision, 1);
+    released(&mut supervision, 1);
+    supervision.handle_started(begun(2));
+    assert_eq!(supervision.standing(NODE).incarnation.boot, Incarnation(0), "it is forgotten");
 }
 
 #[test]
@@ -617,6 +623,11 @@ pub(in crate::dirnet) fn x11_a_release_ends_the_boot_that_an_unseen_isolation_ha
         assert_eq!(after(&mut supervision, released(1)), [Order::Reboot]);
         supervision.handle_started(begun(2));
         assert_eq!(after(&mut supervision, released(1)), [], "of the boot before");
+        // Isolated again before it came back, it has come back in the boot that the release names.
+        let mut supervision = met();
+        assert_eq!(after(&mut supervision, released(2)), [Order::Reboot]);
+        supervision.handle_started(begun(2));
+        assert_eq!(after(&mut supervision, released(2)), [], "it is known");
 
         // One that was seen has ended it.
         let mut supervision = met();
@@ -677,6 +688,14 @@ pub(in crate::dirnet) fn x11_a_component_learns_which_nodes_are_isolated() {
     assert_eq!(after(&mut supervision, Pair::handle_entered), learned);
     released(&mut supervision, 1);
     assert_eq!(after(&mut supervision, Pair::handle_entered), []);
+}
+
+#[test]
+#[should_panic(expected = "drain poll_order")]
+fn a_caller_that_leaves_orders_is_stopped() {
+    let mut supervision = met();
+    supervision.handle_alive(PEER, 1, first(1));
+    supervision.handle_alive(PEER, 1, first(2));
 }
 
 #[test]

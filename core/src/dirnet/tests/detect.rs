@@ -1,9 +1,10 @@
 //! Suspicion, verdict, recovery: what the manager does about its backups.
 
-use super::net::{MS, Net, timing};
+use super::net::{MS, Net, Part4, timing};
 use crate::dirnet::*;
 use crate::ids::Rank;
 use crate::time::{Duration, Instant};
+use crate::vote::{BallotKind, VoteMessage, VoteOutcome};
 use std::vec::Vec;
 
 /// R + W, with a period and a few milliseconds for messages.
@@ -575,4 +576,117 @@ pub(in crate::dirnet) fn x5_an_isolated_node_stays_out_until_it_is_released() {
     assert!(net.is_whole());
     let wrong = net.input(2, |component, now| component.isolate(now, Rank(1)));
     assert_eq!(wrong, Err(Reject::NotManager));
+}
+
+/// D-23: a cluster of two, in which no other member could pass the order on.
+#[test]
+fn d23_a_clone_is_ordered_of_the_task_at_once() {
+    let mut net = Net::settled(2);
+    net.hang(1);
+    net.run_while(2_000, |net| !net.rules(1, Verdict::AgentDown).is_empty());
+    assert_eq!(net.sent.get("SPAN"), Some(&1));
+}
+
+/// G-18: what is heard of the component that a clone replaces is no sign of the clone.
+#[test]
+fn g18_a_late_frame_does_not_end_the_wait_for_a_clone() {
+    let mut net = Net::settled(3);
+    net.spawn = 1_000 * MS;
+    let late = net.frame(2, Message::Enia);
+    net.hang(2);
+    net.run_while(1_000, |net| !net.rules(2, Verdict::AgentDown).is_empty());
+    assert_eq!(net.deliver(0, late), Ok(()));
+    net.log.clear();
+    net.run(800);
+    assert_eq!(net.reported(News::Suspected(Rank(2))), 0);
+}
+
+/// G-12: a copy of the removal is enough; it waits neither for R nor for W.
+#[test]
+fn g12_a_manager_that_was_removed_is_succeeded_at_once() {
+    let mut net = Net::settled(4);
+    let (node, incarnation) = (Rank(0), net.component(0).incarnation());
+    let removal = net.frame(2, Message::Anid { node, incarnation, level: Level::Down });
+    assert_eq!(net.deliver(1, removal), Ok(()));
+    assert_eq!(net.component(1).role(), Role::Manager);
+}
+
+fn outcome() -> VoteMessage {
+    VoteMessage::Outcome(VoteOutcome {
+        term: Term { epoch: 1, claimant: Rank(0) },
+        number: 1,
+        nversion: 0,
+        round: 1,
+        voters: 0b11,
+        agreed: 0b11,
+        kind: BallotKind::Number,
+        value: 7,
+        is_final: true,
+    })
+}
+
+/// RL-10: what another member sends is no outcome.
+#[test]
+fn a_member_accepts_an_outcome_of_its_manager_only() {
+    let mut net = Net::settled(3);
+    let message = outcome();
+    let usurped = net.frame(2, Message::Vote(message));
+    assert_eq!(net.deliver(1, usurped), Err(Reject::NotManager));
+    net.input(0, |it, now| it.send_vote(now, Rank(1), message));
+    net.log.clear();
+    net.run(5);
+    let incarnation = net.component(0).incarnation();
+    let heard = (1, Output::Vote { from: Rank(0), incarnation, message });
+    assert!(net.log.iter().any(|(_, at, output)| (*at, *output) == heard));
+}
+
+/// RL-3: its identity includes the term of the manager.
+#[test]
+fn the_order_of_a_script_reaches_the_node_of_the_task() {
+    let mut net = Net::settled(3);
+    let (action, order) =
+        (TaskAction::Restart, ScriptOrder { evaluation: 1, index: 0, seen: 0, mark: 0 });
+    let order_task = |net: &mut Net, at, task| {
+        net.input(at, |it, now| it.order_task(now, (Rank(2), task), action, order))
+    };
+    assert_eq!(order_task(&mut net, 1, 1), Err(Reject::NotManager));
+    assert_eq!(order_task(&mut net, 0, 2), Err(Reject::NoSuchTask));
+    assert_eq!(order_task(&mut net, 0, 1), Ok(()));
+    net.run(5);
+    let term = net.component(2).term();
+    let ordered = (2, Output::Task { task: 1, action, order: Some((term, order)) });
+    assert!(net.log.iter().any(|(_, at, output)| (*at, *output) == ordered));
+}
+
+/// Whatever is handled first after a pause, the deadlines of all others are extended.
+#[test]
+fn x3_any_input_shows_that_an_observer_slept() {
+    let net = Net::settled(3);
+    let inputs: [fn(&mut Part4, Instant); 3] = [
+        |it, now| it.handle_gone(now, Rank(2)),
+        Part4::handle_supervisor_hung,
+        |it, now| it.send_vote(now, Rank(2), outcome()),
+    ];
+    for (number, input) in inputs.into_iter().enumerate() {
+        let mut observer = net.component(0).clone();
+        input(&mut observer, Instant(net.now + 1_000 * MS));
+        let mut outputs = core::iter::from_fn(|| observer.poll_output());
+        assert!(outputs.any(|o| matches!(o, Output::Tell(News::Lagged(_)))), "input {number}");
+    }
+}
+
+/// Node 2 waits for node 1, which is dead like the manager, and stands still until the turn of node
+/// 1 would have ended.
+#[test]
+fn x3_a_backup_that_slept_gives_the_candidate_its_time() {
+    let mut net = Net::settled(4);
+    net.crash(0);
+    net.crash(1);
+    net.run(verdict_within() + 40);
+    let mut backup = net.component(2).clone();
+    backup.handle_timeout(Instant(net.now + timing().candidate.0));
+    while backup.poll_output().is_some() {}
+    assert_eq!(backup.role(), Role::Backup);
+    net.run(timing().candidate.0 / MS);
+    assert_eq!(net.component(2).role(), Role::Manager, "it did not sleep");
 }

@@ -36,13 +36,18 @@ pub(in crate::dirnet) fn x17_the_next_one_claims_and_the_manager_is_a_backup_in_
         let manager = net.manager().expect("there is one");
         assert_eq!(hand_over(&mut net, to), Ok(()));
         assert_eq!(net.manager(), Some(manager), "it manages until a later term arrives");
+        // The claim itself is announced.
+        net.lost.extend(["BEAT", "DB"]);
         let took = net.run_while(1_000, |net| net.manager() == Some(to));
+        net.lost.clear();
         assert!(took <= 3, "{took} ms");
         assert_eq!(net.component(manager).term(), Term { epoch, claimant: Rank(to) });
         assert_eq!(net.component(manager).role(), Role::Backup);
         assert_eq!(net.rules(to, Verdict::TookOver), [Rule::HandOver]);
         net.run(2_000);
         assert_whole(&mut net, to);
+        let record = net.component(to).database().record(Rank(manager)).expect("it is a member");
+        assert_eq!(record.role, Part::Backup as u8);
     }
     assert_eq!((incarnations(&net), net.resets().len()), (before, 0));
     assert_eq!(net.verdicts().len(), 4, "nothing else was decided");
@@ -199,7 +204,13 @@ fn x17_too_few_hand_over_to_none() {
     net.run(1_000);
     assert_eq!(hand_over(&mut net, 1), Ok(()));
     assert_whole(&mut net, 1);
+    net.lost.push("HANDOVER");
+    assert_eq!(hand_over(&mut net, 0), Ok(()));
+    let order = sent(&net);
     assert_eq!(net.input(1, |it, now| it.isolate(now, Rank(2))), Ok(()));
+    net.run(5);
+    assert_eq!(net.deliver(0, order), Err(Reject::BadSubject), "it knows of the isolation");
+    assert_eq!(net.log.last(), Some(&(net.now, 0, Output::Tell(News::TooFew))));
     let refused = net.input(1, |it, now| it.hand_over(now, Rank(0)));
     assert_eq!(refused, Err(Reject::BadSubject));
 }

@@ -364,3 +364,30 @@ pub(in crate::dirnet) fn g11_a_node_whose_own_task_speaks_counts_as_alive() {
     net.run_while(5_000, Net::is_whole);
     assert!(net.is_whole());
 }
+
+/// It was manager, and all others are down as it starts again.
+#[test]
+fn x9_a_node_that_starts_alone_reports_that_it_is_not_heard() {
+    let mut net = Net::settled(3);
+    (0..3).for_each(|node| net.crash(node));
+    net.boot(0);
+    net.run(3_000);
+    assert_eq!((net.component(0).role(), net.reported(News::Unheard)), (Role::Joining, 1));
+}
+
+/// All others may only be backups of it, do not hear it, and one of them dies: another observer is
+/// left, but the manager may not decide.
+#[test]
+fn x9_a_manager_that_is_not_heard_reports_that_too_few_hear_it() {
+    let mut net = Net::new(4);
+    net.parts[1..].fill(Part::Agent);
+    net.boot_all();
+    net.run(1_000);
+    net.cuts.extend([(0, 1), (0, 2), (0, 3)]);
+    net.run(100);
+    net.crash(3);
+    net.run(450);
+    assert!(!net.component(0).suspects(Rank(1)) && !net.component(0).suspects(Rank(2)));
+    let reported = [News::TooFew, News::Uncorroborated(Rank(3))].map(|news| net.reported(news));
+    assert_eq!(reported, [1, 0]);
+}

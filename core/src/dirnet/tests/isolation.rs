@@ -97,7 +97,7 @@ pub(in crate::dirnet) fn x11_a_release_is_the_first_that_a_member_learns_of_an_i
     assert_eq!(level(&net, 1), Level::Up);
     net.cuts.clear();
     assert_eq!(net.input(0, |it, now| it.release(now, LOST)), Ok(()));
-    net.run_while(100, |net| level(net, 1) == Level::Released);
+    net.run_while(2, |net| level(net, 1) == Level::Released);
     assert_eq!(level(&net, 1), Level::Released);
     let fences = |output: &Output| matches!(output, Output::Fence { node: LOST, .. });
     assert!(net.log.iter().any(|(_, at, output)| *at == 1 && fences(output)));
@@ -152,6 +152,8 @@ fn x11_an_isolation_that_a_manager_learns_of_is_one_of_the_present_boot() {
     let late = net.frame(1, Message::Anid { node: LOST, incarnation, level: Level::Isolated });
     assert_eq!(net.deliver(0, late), Ok(()));
     assert_eq!(standing(&net).isolation(), Some(present.boot));
+    assert_eq!(net.deliver(3, late), Ok(()));
+    assert_eq!(net.reported(News::Excluded), 1, "the node itself learns of it");
 }
 
 /// All other nodes have lost their saved state; the isolated node has not.
@@ -281,4 +283,8 @@ pub(in crate::dirnet) fn x11_a_manager_learns_an_isolation_from_its_supervisor()
     assert_released(&mut net);
     net.input(0, |it, now| it.learn_isolation(now, LOST, boot));
     assert_eq!(level(&net, 0), Level::Up, "a release is later than the isolation that it ends");
+    let present = net.component(0).database().standing(LOST).incarnation.boot;
+    net.input(0, |it, now| it.learn_release(now, LOST, present));
+    net.input(0, |it, now| it.learn_isolation(now, LOST, present));
+    assert_eq!(level(&net, 0), Level::Up, "it may have been isolated twice");
 }

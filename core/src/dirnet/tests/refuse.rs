@@ -32,6 +32,11 @@ pub(in crate::dirnet) fn a_frame_in_another_name_is_refused() {
     let frame = net.frame(1, Message::Nmi);
     let refused = net.input(0, |component, now| component.handle_message(now, Rank(2), &frame));
     assert_eq!(refused, Err(Reject::Forged));
+    let (node, incarnation) = (Rank(1), net.component(1).incarnation());
+    let report = net.frame(1, Message::Anid { node, incarnation, level: Level::Isolated });
+    let refused = net.input(0, |component, now| component.handle_message(now, Rank(2), &report));
+    assert_eq!(refused, Err(Reject::Forged));
+    assert!(net.component(0).database().standing(node).is_up());
 }
 
 #[test]
@@ -85,6 +90,13 @@ pub(in crate::dirnet) fn what_is_about_nobody_is_refused() {
     expect(|f| f, Message::Db { seq: 1, change }, Reject::NoSuchTask);
     expect(|f| f, Message::Db { seq: 7, change }, Reject::Gap);
     expect(|f| f, Message::Db { seq: 0, change }, Reject::Repeated);
+    // Nor is there another boot of the receiver.
+    let incarnation = ComponentIncarnation { boot: Incarnation(2), generation: 0 };
+    for node in [node, Rank(1)] {
+        let mut net = Net::settled(3);
+        let order = net.frame(0, Message::Anid { node, incarnation, level: Level::Down });
+        assert_eq!(net.deliver(1, order), Err(Reject::BadSubject));
+    }
 }
 
 /// frames of a removed incarnation are ignored, and it is notified once it can be reached.

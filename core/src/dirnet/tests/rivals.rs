@@ -157,10 +157,19 @@ pub(in crate::dirnet) fn g10_a_claimant_that_dies_is_removed_again() {
 #[test]
 pub(in crate::dirnet) fn g10_a_claimant_is_not_admitted_by_hearsay() {
     let (mut net, claim) = claimant();
+    let other = Message::Niua { node: Rank(3), incarnation: incarnation(2) };
+    let other = Frame { term: claim.term, ..net.frame(0, other) };
+    assert_eq!(net.deliver(1, other), Err(Reject::RemovedClaimant));
+    let standing = net.component(1).database().standing(Rank(3));
+    assert_eq!(standing, Standing::up(incarnation(1)), "the claim is another node's");
     let hearsay = Frame { term: claim.term, ..net.frame(1, Message::Enia) };
     assert_eq!(net.deliver(0, hearsay), Err(Reject::RemovedClaimant));
     assert_eq!(net.component(0).term(), Term { epoch: 6, claimant: Rank(0) });
     assert!(!net.component(0).database().standing(Rank(2)).is_up());
+    // It goes on to watch the member that has reported the claim.
+    net.crash(1);
+    net.run(300);
+    assert!(net.component(0).suspects(Rank(1)));
 }
 
 /// The manager does not hear the claimant, but a member does. Found by the swarm: each of two

@@ -314,3 +314,58 @@ pub(in crate::dirnet) fn g10_a_suspicion_outlives_the_managers_next_term() {
     assert_eq!(net.deliver(0, outbid), Ok(()));
     assert!(net.component(0).term() > term && net.component(0).suspects(Rank(2)));
 }
+
+/// G-10: each member names the manager to it; it is admitted once it follows that manager.
+#[test]
+fn g10_a_later_incarnation_in_an_earlier_term_is_not_admitted() {
+    let mut net = Net::settled(3);
+    let term = Term { epoch: 0, claimant: Rank(0) };
+    let early = Frame { term, incarnation: incarnation(2, 0), ..net.frame(2, Message::Enia) };
+    for (at, answers) in [(0, 1), (1, 2)] {
+        assert_eq!(net.deliver(at, early), Err(Reject::OldTerm));
+        let standing = net.component(at).database().standing(Rank(2));
+        assert_eq!(standing, Standing::up(incarnation(1, 0)), "at node {at}");
+        assert_eq!(net.sent.get("NMI"), Some(&answers));
+    }
+}
+
+/// The manager names itself again: a heartbeat that was heard before remains so.
+#[test]
+fn g13_a_member_that_is_named_again_does_not_start_over() {
+    let mut net = Net::settled(3);
+    let last = beat(&net, 0, net.component(0).term());
+    let hear = |net: &mut Net| net.input(1, |it, now| it.handle_heartbeat(now, Rank(0), &last));
+    assert_eq!(hear(&mut net), Ok(()));
+    let named = Message::Niua { node: Rank(0), incarnation: last.incarnation };
+    let named = net.frame(0, named);
+    assert_eq!(net.deliver(1, named), Ok(()));
+    assert_eq!(hear(&mut net), Err(Reject::Duplicate));
+}
+
+/// Each would count as one more reset of the node.
+#[test]
+fn g14_a_late_removal_of_an_earlier_boot_is_not_carried_out_again() {
+    let mut net = Net::settled(3);
+    net.crash(2);
+    net.run_while(9_000, Net::is_whole);
+    let removal =
+        Message::Anid { node: Rank(2), incarnation: incarnation(1, 0), level: Level::Down };
+    let removal = net.frame(0, removal);
+    net.log.clear();
+    assert_eq!(net.deliver(1, removal), Ok(()));
+    assert!(net.component(1).database().standing(Rank(2)).is_up());
+    assert!(!net.log.iter().any(|(_, _, o)| matches!(o, Output::Fence { .. })), "{:?}", net.log);
+}
+
+/// as long as one member suffices, a manager that hears this one is none that is silent.
+#[test]
+fn x9_a_manager_that_hears_a_backup_is_not_deaf_to_it() {
+    let mut net = Net::settled(3);
+    net.cuts.extend([(0, 1), (0, 2)]);
+    net.run(150);
+    let unheard = Beat { is_heard: false, ..beat(&net, 0, net.component(0).term()) };
+    assert_eq!(net.input(1, |it, now| it.handle_heartbeat(now, Rank(0), &unheard)), Ok(()));
+    net.run(150);
+    assert!(!net.component(1).suspects(Rank(0)));
+    assert!(net.component(2).suspects(Rank(0)));
+}

@@ -48,5 +48,8 @@ pub(in crate::dirnet) fn x13_an_im_alive_task_reports_no_supervisor() {
     let alarm = Message::Teif { generation, alarm: Alarm::SupervisorHung };
     let frame = Frame { seat: Seat::ImAliveTask, ..net.frame(1, alarm) };
     assert_eq!(net.deliver(0, frame), Err(Reject::WrongSeat));
+    let alarm = Message::Teif { generation: generation + 1, alarm: Alarm::SupervisorHung };
+    let other = net.frame(1, alarm);
+    assert_eq!(net.deliver(0, other), Err(Reject::OldLife), "of another component");
     assert!(!net.component(0).suspects(Rank(1)) && net.rules(1, Verdict::NodeDown).is_empty());
 }

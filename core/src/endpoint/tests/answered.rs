@@ -16,6 +16,8 @@ struct Prompt<'net> {
     fails: fn(&Op<'_>) -> bool,
     fence_refusals: u32,
     fences: u32,
+    /// Its next poll says that it has lost this peer.
+    lost: Option<Peer>,
 }
 
 impl<'net> Fabric for Prompt<'net> {
@@ -44,6 +46,10 @@ impl<'net> Fabric for Prompt<'net> {
     }
 
     fn poll(&mut self, now: Instant, done: &mut [Completion]) -> usize {
+        if let Some(peer) = self.lost.take() {
+            done[0] = Completion { id: WorkId::GONE, peer, outcome: Err(Failure::Gone) };
+            return 1;
+        }
         self.inner.poll(now, done)
     }
 
@@ -74,7 +80,8 @@ fn writer(
     let inner = net.endpoint(A, FIRST);
     let mut b = endpoint(net, B, FIRST);
     let fails = |_: &Op<'_>| false;
-    let prompt = Prompt { inner, answers_writes, refusals, fails, fence_refusals: 0, fences: 0 };
+    let (fence_refusals, fences, lost) = (0, 0, None);
+    let prompt = Prompt { inner, answers_writes, refusals, fails, fence_refusals, fences, lost };
     let mut a: Box<Member<'_>> = Box::new(Endpoint::new(prompt, &plan(), FIRST));
     a.admit(B, FIRST).unwrap();
     b.admit(A, FIRST).unwrap();
@@ -212,4 +219,21 @@ fn a_fence_that_fails_is_tried_again_every_100_ms_until_it_holds_and_then_never(
     a.admit(B, Incarnation(2)).unwrap();
     a.poll(Instant(1_000_000_000));
     assert!(a.admitted().contains(B), "the next incarnation is not fenced");
+    a.fabric().fence_refusals = 4;
+    assert_eq!(a.fence(B), Err(FenceError::StillReaching));
+    a.poll(Instant(1_000_000_000));
+    assert_eq!(a.fabric().fences, 4, "it is tried again in 100 ms");
+}
+
+#[test]
+fn a_peer_that_the_fabric_has_lost_is_reported_unless_it_is_fenced() {
+    let net = net();
+    let (mut a, _b) = writer(&net, false, 0);
+    a.fabric().lost = Some(B);
+    a.poll(NOW);
+    assert_eq!((a.poll_event(), a.poll_event()), (Some(Event::Gone { peer: B }), None));
+    a.fence(B).unwrap();
+    a.fabric().lost = Some(B);
+    a.poll(NOW);
+    assert_eq!(a.poll_event(), None);
 }

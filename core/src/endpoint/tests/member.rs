@@ -3,12 +3,15 @@
 use core::convert::Infallible;
 
 use super::*;
+use crate::decision::Decision;
 use crate::dirnet::{
     Component, ComponentIncarnation, Config, Kept, Limits, Output, Part, Profile, RestartLimit,
     Role, Seat, Timing,
 };
 use crate::endpoint::{Boots, FRAME_KIND, Member, MemberOutput};
-use crate::ids::Rank;
+use crate::ids::{Rank, Term};
+use crate::neb::{self, Membership, Retry, Sizes};
+use crate::wire::broadcast::Form;
 
 const C: Peer = Peer(2);
 const ALL: [Peer; 3] = [A, B, C];
@@ -224,6 +227,29 @@ fn a_fence_that_fails_is_announced_once_tried_again_and_not_confirmed() {
     }
 }
 
+/// A machine that still counts the member: the removal is tried again, and not confirmed.
+#[test]
+fn a_removal_that_a_machine_refuses_is_not_confirmed() {
+    let (form, membership) = (Form::Unsigned, Membership::Decided);
+    let retry = Retry { after: Duration(1000), after_max: Duration(1000) };
+    let sizes = Sizes { peers: 3, slots: 8, depth: 4, message_len: 24, form, membership, retry };
+    let counting = plan().with_broadcast(neb::Config::new(sizes).unwrap()).unwrap();
+    let apart = Box::new(Net::<3, 2048>::new(counting.layout().clone()));
+    let mut endpoint = Endpoint::<_, SLOTS, 3>::new(apart.endpoint(A, FIRST), &counting, FIRST);
+    // A decision of a later term was executed.
+    endpoint.remove(Decision { term: Term::of_epoch(9), removed: B, last: FIRST }).unwrap();
+    let net = Box::new(Net3::new(plan().layout().clone()));
+    let mut now = Instant(1);
+    let mut all = three(&net, &mut now);
+    let Process { member, boots, .. } = &mut all[0];
+    member.machine_mut().isolate(now, Rank(2)).unwrap();
+    let save = |_: &_| Ok::<(), Infallible>(());
+    while let Ok(Some(output)) = member.poll_output(&mut endpoint, boots, save) {
+        assert!(!matches!(output, MemberOutput::Removed { .. }), "{output:?}");
+    }
+    assert!(member.machine().unfenced().eq([(Rank(2), FIRST)]) && boots.admits(C, FIRST));
+}
+
 /// Every heartbeat is handled once.
 #[test]
 fn a_look_ends_and_finds_no_heartbeat_twice() {
@@ -247,7 +273,9 @@ fn a_look_ends_and_finds_no_heartbeat_twice() {
         count
     };
     assert!(looked(&mut all[1], now) > 0, "a heartbeat came");
-    now = all[1].member.next_look();
+    let next = all[1].member.next_look();
+    assert!(next > now, "the look is over");
+    now = next;
     assert_eq!(looked(&mut all[1], now), 0, "and none since");
 }
 

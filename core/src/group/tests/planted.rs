@@ -11,7 +11,8 @@ use crate::checksum::fnv1a;
 use crate::lane::{LaneReader, LaneWriter};
 use crate::mutant::Mutant;
 use crate::wire::group::{
-    Agree, ENTRY_LEN, Entry, FORWARD, Footing, Frame, HEAD_LEN, Head, Report, Welcome,
+    Agree, Blocks, ENTRY_LEN, Entry, EntryKind, FORWARD, Footing, Frame, HEAD_LEN, Head, Held,
+    Report, Welcome,
 };
 
 /// A member that says what a scenario has it say, to one other.
@@ -51,21 +52,26 @@ impl<'net> Scripted<'net> {
         self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
     }
 
-    /// Passes on the first message of member 3, an empty one.
-    fn forward(&mut self) {
+    /// Passes on the first message of member 3.
+    fn forward(&mut self, entry: Entry) {
         let mut bytes = [0; HEAD_LEN + ENTRY_LEN];
         bytes[..HEAD_LEN].copy_from_slice(&Head { group: 0, root: 3, epoch: 1 }.encode());
-        let entry = Entry { seq: 1, epoch: 1, members: 0b1111, ..Entry::default() };
+        let entry = Entry { seq: 1, epoch: 1, ..entry };
         entry.seal(&mut bytes[HEAD_LEN..], |bytes| self.fabric.crc32c(bytes));
         self.lane.send(&mut self.fabric, FORWARD, &bytes).unwrap();
         self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
     }
 
     /// Takes what it is sent, so that there is room for more.
-    fn hear(&mut self) {
-        while self.heard.take(&mut self.fabric).is_some() {}
+    fn hear(&mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(message) = self.heard.take(&mut self.fabric) {
+            let (_, rest) = Head::decode(message.payload).unwrap();
+            frames.extend(Frame::decode(message.kind, rest));
+        }
         self.heard.poll(&mut self.fabric);
         self.fabric.poll(Instant(0), &mut [Completion::NONE; 8]);
+        frames
     }
 
     fn say_own(&mut self, frame: Frame) {
@@ -158,7 +164,7 @@ fn nothing_is_taken_after_the_report() -> bool {
     let (mut root, [mut one, mut two, _]) = root((&net, config, regions));
     remove(&mut root[0], 3, 1);
     run(&mut root);
-    two.forward();
+    two.forward(Entry { members: 0b1111, ..Entry::default() });
     run(&mut root);
     for member in [&mut one, &mut two] {
         member.close();
@@ -332,4 +338,117 @@ fn an_epoch_that_was_removed_is_not_heard_again() {
         run(&mut root);
         assert_eq!(root[0].1.counters().foreign_epochs, refused, "epoch {epoch}");
     }
+}
+
+/// GT-16: a report covers all that is held, so it waits for reads under way. It is sent once.
+#[test]
+fn a_member_reports_once_its_reads_are_in_and_not_again() {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut root, [mut one, mut two, mut three]) = root((&net, config, regions));
+    two.forward(Entry { kind: EntryKind::Long, len: 64, members: 0b1111, ..Entry::default() });
+    three.say_own(Frame::Hold(Held { entries: 1, blocks: Blocks { base: 1, mask: 0 } }));
+    let (fabric, groups) = &mut root[0];
+    groups.poll(fabric);
+    assert_eq!(groups.counters().reads, 1);
+    remove(&mut root[0], 3, 1);
+    for (is_read, due) in [(false, 0), (true, 1)] {
+        let mut reports = 0;
+        for _ in 0..6 {
+            let (fabric, groups) = &mut root[0];
+            groups.poll(fabric);
+            let frames = one.hear();
+            reports += frames.iter().filter(|it| matches!(it, Frame::Report(_))).count();
+            if is_read {
+                run(&mut root);
+            }
+        }
+        assert_eq!(reports, due);
+    }
+}
+
+/// GT-20: it learns which members were removed from those that have stayed, without a decision.
+#[test]
+fn a_member_that_comes_back_counts_the_members_that_the_others_count() {
+    let (net, config, regions) = net(Spread::Flat);
+    let at = (&net, config, regions);
+    let mut back = [come_back((&net, (config, regions)), &mut [], (3, 2, 1))];
+    for me in [0, 1] {
+        let mut member = Scripted::new(at, (me, 1), (3, 2));
+        admit(&mut back[0], Peer(me), 1);
+        member.count(&[(0, 1), (1, 1), (3, 2)]);
+        member.welcome(0);
+    }
+    run(&mut back);
+    let (_, groups) = &back[0];
+    assert_eq!((groups.is_fresh(WORLD), groups.live(WORLD).count()), (false, 3));
+}
+
+/// GT-20: before it is counted, the others send it how they opened the group, and nothing else.
+#[test]
+fn a_member_that_is_not_counted_yet_is_sent_no_state_of_the_streams() {
+    let (net, config, regions) = net(Spread::Flat);
+    let at = (&net, config, regions);
+    let (mut root, _others) = root(at);
+    remove(&mut root[0], 3, 1);
+    let mut three = Scripted::new(at, (3, 2), (0, 1));
+    three.agree.fresh = true;
+    admit(&mut root[0], Peer(3), 2);
+    three.count(&[]);
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        run(&mut root);
+        heard.extend(three.hear());
+    }
+    assert!(!heard.is_empty() && heard.iter().all(|it| matches!(it, Frame::Agree(_))), "{heard:?}");
+}
+
+/// A frame from a member before its first AGREE, one for a root that does not exist, and a damaged
+/// one.
+#[test]
+fn a_frame_that_is_out_of_place_is_counted_and_changes_nothing() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut root = [start(&net, (config, regions), 1, 0)];
+    root[0].1.open(&root[0].0, WORLD, &[0, 1, 2, 3].map(Peer)).unwrap();
+    let mut one = Scripted::new((&net, config, regions), (1, 1), (0, 1));
+    admit(&mut root[0], Peer(1), 1);
+    let damaged = [&Head { group: 0, root: 3, epoch: 1 }.encode()[..], &[0; ENTRY_LEN]].concat();
+    for bad in 1..=3 {
+        match bad {
+            1 => one.say(0, 1, Frame::Need { next: 1 }),
+            2 => one.say(9, 1, Frame::Need { next: 1 }),
+            _ => one.lane.send(&mut one.fabric, FORWARD, &damaged).unwrap(),
+        }
+        run(&mut root);
+        assert_eq!(root[0].1.counters().bad_frames, bad);
+        one.count(&FIRST);
+        run(&mut root);
+    }
+}
+
+/// GT-16: no tree of the present members was made for it, so any member that holds it may be read.
+#[test]
+fn a_message_that_was_sent_to_other_members_is_announced_to_all() {
+    for (members, is_announced) in [(0b1111, false), (0b0111, true)] {
+        let (net, config, regions) = net(Spread::Flat);
+        let (mut root, [mut one, mut two, _]) = root((&net, config, regions));
+        two.forward(Entry { members, ..Entry::default() });
+        one.hear();
+        run(&mut root);
+        let holds = |it: &Frame| matches!(it, Frame::Hold(Held { entries: 1, .. }));
+        assert_eq!(one.hear().iter().any(holds), is_announced);
+    }
+}
+
+#[test]
+fn an_entry_is_forwarded_to_successors_alone() {
+    let (net, config, regions) = net(Spread::Flat);
+    let (mut root, mut others) = root((&net, config, regions));
+    for member in &mut others {
+        member.hear();
+        member.say(0, 1, Frame::Need { next: 1 });
+    }
+    send(&mut root[0], b"text");
+    run(&mut root);
+    // Member 2 has it from member 1.
+    assert_eq!(root[0].1.counters().forwards, 2);
 }

@@ -130,7 +130,12 @@ fn where_all_have_come_back_they_begin_together() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
     send(&mut members[0], b"lost");
+    members.iter_mut().for_each(|(fabric, groups)| {
+        groups.arrive(fabric, WORLD).unwrap();
+    });
     run(&mut members);
+    let (fabric, groups) = &mut members[0];
+    assert_eq!(groups.leave(fabric, WORLD), Some(1));
     let mut back: Vec<Member<'_>> = Vec::new();
     for me in 0..4 {
         members.remove(0);
@@ -142,6 +147,7 @@ fn where_all_have_come_back_they_begin_together() {
     }
     run(&mut back);
     assert!(back.iter().all(|(_, groups)| !groups.is_fresh(WORLD)));
+    assert!(back.iter().all(|it| it.1.calls(WORLD) == Some(Calls::default())), "nothing is left");
     assert_eq!(send(&mut back[2], b"first"), 1);
     run(&mut back);
     assert_eq!(take(&mut back[1]), (Vec::from([(1, b"first".to_vec())]), Vec::new()));
@@ -240,4 +246,21 @@ fn a_group_that_is_opened_after_a_removal_is_without_the_removed_member() {
     groups.open(&fabric, WORLD, &ALL).unwrap();
     assert!(!groups.live(WORLD).contains(Peer(2)));
     assert!([0, 1, 3].map(Peer).iter().all(|peer| groups.live(WORLD).contains(*peer)));
+}
+
+/// What the others have said before is lost: they say it again.
+#[test]
+fn a_member_that_opens_the_group_late_is_heard_and_hears_the_others() {
+    let (net, config, regions) = net(Spread::Flat);
+    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
+    let open = |(fabric, groups): &mut Member<'_>| groups.open(fabric, WORLD, &ALL).unwrap();
+    members[..3].iter_mut().for_each(open);
+    for (one, member) in members.iter_mut().enumerate() {
+        (0..4).filter(|other| *other != one).for_each(|it| admit(member, Peer(it as u16), 1));
+    }
+    run(&mut members);
+    assert!(!members.iter().any(|(_, groups)| groups.is_open(WORLD)));
+    open(&mut members[3]);
+    run(&mut members);
+    assert!(members.iter().all(|(_, groups)| groups.is_open(WORLD)));
 }

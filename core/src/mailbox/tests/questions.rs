@@ -5,7 +5,8 @@ use std::vec::Vec;
 
 use super::harness::{Cluster, World, both_worlds, world};
 use super::{A, B, OWNER, STALL};
-use crate::fabric::{Fabric, Memory};
+use crate::fabric::{Fabric, Memory, PostError};
+use crate::ids::Peer;
 use crate::mailbox::PutEvent;
 use crate::time::Duration;
 
@@ -84,6 +85,9 @@ fn a_fenced_holder_is_skipped_at_once() {
     cluster.owner.turn();
     assert_eq!(cluster.owner.mailbox.counters().skipped, 1, "no time passed");
     assert_eq!(cluster.owner.mailbox.owed(), 0);
+    cluster.owner.now = cluster.owner.now.after(STALL);
+    assert_eq!(cluster.owner.take(), None);
+    assert_eq!(cluster.owner.mailbox.counters().longest_stall, Duration(0), "it was over");
 }
 
 #[test]
@@ -226,6 +230,13 @@ fn the_next_in_a_senders_order_does_not_wait_for_any_question() {
     let taken = cluster.owner.take().unwrap();
     assert_eq!(taken.payload, b"at once");
     assert_eq!(cluster.owner.mailbox.counters().questioned, 0);
+    // The one before it is missing from now on all the same.
+    let now = cluster.owner.now;
+    assert_eq!(cluster.owner.mailbox.poll_timeout(), Some(now.after(STALL)));
+    assert_eq!(cluster.writer(A).finish(), PUT);
+    cluster.owner.now = now.after(Duration(3));
+    assert_eq!(cluster.owner.take().unwrap().payload, b"late");
+    assert_eq!(cluster.owner.mailbox.counters().longest_stall, Duration(3));
 }
 
 /// The pair failed at the writer's side only: its bytes may arrive until the owner fences it.
@@ -339,4 +350,73 @@ fn a_message_behind_a_missing_ticket_is_not_slept_through() {
     assert_eq!(owner.mailbox.take(&owner.fabric, owner.now), None);
     assert!(owner.mailbox.has_message(&owner.fabric, owner.now));
     assert_eq!(owner.take().unwrap().payload, b"behind");
+}
+
+/// Found out when the next incarnation of the sender holds a ticket and is asked itself.
+#[test]
+fn an_answer_of_a_fenced_incarnation_says_nothing_about_the_next() {
+    let world = world(8);
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(B).hold_ticket(b"late");
+    let answer_of = |cluster: &mut Cluster<'_>, peer| {
+        assert!(cluster.owner.fabric.land(peer));
+        cluster.owner.hear();
+    };
+    let ask = |cluster: &mut Cluster<'_>| {
+        assert_eq!(cluster.owner.take(), None);
+        cluster.owner.now = cluster.owner.now.after(STALL);
+        cluster.owner.poll();
+    };
+    ask(&mut cluster);
+    [B, Peer(3)].iter().for_each(|peer| answer_of(&mut cluster, *peer));
+    assert!(cluster.owner.fabric.land(A), "it is heard later");
+    cluster.revive(A);
+    cluster.owner.poll();
+    cluster.writer(A).hold_ticket(b"next");
+    ask(&mut cluster);
+    cluster.owner.hear();
+    [B, Peer(3)].iter().for_each(|peer| answer_of(&mut cluster, *peer));
+    cluster.owner.poll();
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 0, "A holds it");
+    [A, B].iter().for_each(|sender| assert_eq!(cluster.writer(*sender).finish(), PUT));
+    assert_eq!(cluster.owner.drain_payloads(), [b"late", b"next"]);
+}
+
+/// MB-9.
+#[test]
+fn a_writer_that_is_admitted_again_tries_a_half_that_was_full_at_once() {
+    let world = world(2);
+    let mut cluster = Cluster::new(&world);
+    (0..2).for_each(|_| assert_eq!(cluster.writer(A).put(b"before"), PUT));
+    assert_eq!(cluster.writer(A).put(b"again"), Some(PutEvent::Full));
+    assert_eq!(cluster.owner.drain_payloads(), [b"before"; 2]);
+    let writer = cluster.writer(A);
+    assert_eq!(writer.outbox.lose(), None);
+    assert_eq!(writer.flush(), Err(PostError::Gone));
+    writer.outbox.readmit(&writer.fabric);
+    writer.fabric.prompt = true;
+    assert_eq!(writer.outbox.flush_now(&mut writer.fabric), Ok(Some(1)));
+    assert_eq!(cluster.owner.drain_payloads(), [b"again"]);
+}
+
+/// MB-3, MB-9.
+#[test]
+fn a_writer_probes_a_half_that_was_full_once_and_reports_each_put_once() {
+    let world = world(2);
+    let mut cluster = Cluster::new(&world);
+    (0..2).for_each(|_| assert_eq!(cluster.writer(A).put(b"before"), PUT));
+    assert_eq!(cluster.writer(A).put(b"again"), Some(PutEvent::Full));
+    assert_eq!(cluster.owner.drain_payloads(), [b"before"; 2]);
+    let writer = cluster.writer(A);
+    writer.fabric.prompt = true;
+    writer.flush().unwrap();
+    assert_eq!(writer.hear(), PUT);
+    writer.stage(b"later");
+    assert_eq!(writer.outbox.flush_now(&mut writer.fabric), Ok(Some(1)), "without a probe");
+    assert_eq!(cluster.owner.drain_payloads(), [b"again", b"later"]);
+    let writer = cluster.writer(A);
+    writer.stage(b"last");
+    writer.flush().unwrap();
+    assert_eq!(writer.outbox.lose(), PUT);
+    assert_eq!(writer.hear(), None);
 }

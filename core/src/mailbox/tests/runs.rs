@@ -63,7 +63,9 @@ fn a_write_is_taken_as_one_run_and_each_write_as_its_own() {
     assert_eq!(take_payloads(&mut cluster.owner), [b"b0"]);
     assert_eq!(take_payloads(&mut cluster.owner), [b"a3", b"a4"]);
     assert_eq!(take_run(&mut cluster.owner), None);
-    assert_eq!(cluster.owner.mailbox.counters().taken, 6);
+    put(&mut cluster, A, &[b"a5"]);
+    assert_eq!(take_payloads(&mut cluster.owner), [b"a5"]);
+    assert_eq!(cluster.owner.mailbox.counters().taken, 7);
 }
 
 #[test]

@@ -10,13 +10,17 @@ const P: Peer = Peer(1);
 const Q: Peer = Peer(2);
 
 /// Garbage over the slot at `at` of `peer`, except for its first `kept` bytes.
-fn scribble(cluster: &Cluster<'_, 3>, peer: Peer, at: At, kept: u32) {
+fn scribble<const N: usize>(cluster: &Cluster<'_, N>, peer: Peer, at: At, kept: u32) {
     let garbage = std::vec![0xA5; (cluster.world.config.stride() - kept) as usize];
     cluster.world.net.memory(peer).copy_in(at.region, at.offset + kept, &garbage);
 }
 
 /// What `peer` shows of `origin`: messages delivered, damaged places, the damaged member.
-fn seen(cluster: &mut Cluster<'_, 3>, peer: Peer, origin: Peer) -> (u64, u64, Option<Peer>) {
+fn seen<const N: usize>(
+    cluster: &mut Cluster<'_, N>,
+    peer: Peer,
+    origin: Peer,
+) -> (u64, u64, Option<Peer>) {
     let neb = &cluster.node(peer).neb;
     let standing = neb.standing(origin).unwrap();
     (standing.delivered, neb.counters().unfit, standing.damaged)
@@ -47,12 +51,18 @@ fn garbage_in_a_ring_is_counted_and_the_next_incarnation_gets_the_message() {
 fn garbage_in_a_ring_that_is_overwritten_is_forgotten() {
     let world = World::<3>::new();
     let mut cluster = Cluster::new(&world);
-    scribble(&cluster, P, world.config.written_at(&world.regions, O, 1), 0);
-    cluster.settle();
-    assert_eq!(seen(&mut cluster, P, O), (0, 1, Some(P)));
+    let at = world.config.written_at(&world.regions, O, 1);
+    for times in 1..=2 {
+        scribble(&cluster, P, at, 0);
+        cluster.settle();
+        assert_eq!(seen(&mut cluster, P, O), (0, times, Some(P)));
+        world.net.memory(P).store(at.region, at.offset, 0);
+        cluster.settle();
+        assert_eq!(seen(&mut cluster, P, O), (0, times, None));
+    }
     cluster.broadcast(O, b"first").unwrap();
     cluster.settle();
-    assert_eq!(seen(&mut cluster, P, O), (1, 1, None));
+    assert_eq!(seen(&mut cluster, P, O), (1, 2, None));
     assert_eq!(cluster.check(), Ok(()));
 }
 
@@ -100,8 +110,9 @@ fn a_damaged_message_of_its_own_is_not_delivered_to_the_origin() {
 
 #[test]
 fn a_replayer_whose_slot_stays_torn_is_named() {
-    let world = World::<3>::new();
+    let world = World::<4>::new();
     let mut cluster = Cluster::new(&world);
+    cluster.node(P).fabric.holds = PeerSet::only(Peer(3));
     cluster.node(Q).stopped = true;
     scribble(&cluster, Q, world.config.exposed_at(&world.regions, O, 1), 0);
     cluster.broadcast(O, b"first").unwrap();
@@ -109,4 +120,9 @@ fn a_replayer_whose_slot_stays_torn_is_named() {
         cluster.settle();
     }
     assert_eq!(seen(&mut cluster, P, O), (0, 0, Some(Q)));
+    let now = cluster.now;
+    cluster.node(P).hear(now);
+    assert!(cluster.node(P).fabric.land(Peer(3)));
+    cluster.node(P).hear(now);
+    assert_eq!(seen(&mut cluster, P, O), (0, 0, Some(Q)), "whatever another one shows");
 }

@@ -383,3 +383,59 @@ fn an_epoch_for_which_no_numbers_are_left_is_refused() {
     assert_eq!(node.neb.epoch(P), Incarnation(0));
     assert!(number_before(EPOCH_MAX).is_ok());
 }
+
+/// N-17: q has met p, which begins another epoch before q meets o.
+#[test]
+fn a_member_that_returns_meanwhile_must_count_the_epoch_again() {
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
+    cluster.remove(Q);
+    cluster.begin(Q);
+    cluster.meet((Q, SECOND), (P, FIRST));
+    cluster.settle();
+    let node = cluster.node(Q);
+    node.fabric.fence(P).unwrap();
+    node.neb.handle_epoch(&node.fabric, P, SECOND).unwrap();
+    cluster.meet((Q, SECOND), (O, FIRST));
+    cluster.settle();
+    assert!(!cluster.node(Q).neb.is_open(), "p in its second epoch does not count it");
+}
+
+/// N-17.
+#[test]
+fn an_epoch_that_a_member_does_not_count_stays_closed() {
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
+    cluster.remove(Q);
+    cluster.begin(Q);
+    cluster.meet((Q, SECOND), (O, FIRST));
+    for (who, peer) in [(P, Q), (Q, P)] {
+        let incarnation = cluster.node(peer).incarnation;
+        cluster.node(who).fabric.fence(peer).unwrap();
+        cluster.node(who).admit(peer, incarnation);
+    }
+    cluster.settle();
+    assert!(!cluster.node(Q).neb.is_open(), "p is read, and does not count it");
+    let node = cluster.node(P);
+    node.neb.handle_epoch(&node.fabric, Q, SECOND).unwrap();
+    cluster.settle();
+    assert!(cluster.node(Q).neb.is_open());
+}
+
+/// N-17: p alone counts the second epoch of r, and both are removed before q is open.
+#[test]
+fn what_a_removed_member_has_named_is_not_waited_for() {
+    let mut cluster = Cluster::new(World::<4>::new().leaked());
+    cluster.remove(Q);
+    cluster.begin(Q);
+    let node = cluster.node(P);
+    node.neb.handle_epoch(&node.fabric, R, SECOND).unwrap();
+    for other in [O, P] {
+        cluster.meet((Q, SECOND), (other, FIRST));
+    }
+    cluster.settle();
+    assert!(!cluster.node(Q).neb.is_open());
+    for (who, gone) in [(O, P), (Q, P), (O, R), (Q, R)] {
+        cluster.decide(who, gone);
+    }
+    cluster.settle();
+    assert!(cluster.node(Q).neb.is_open());
+}

@@ -167,6 +167,8 @@ fn a_replayer_that_lies_vetoes_and_is_named() {
     for peer in [P, R] {
         assert_eq!(cluster.node(peer).conflicts, [conflict]);
         assert_eq!(cluster.node(peer).delivered, [], "later messages of o wait for it");
+        let neb = &cluster.node(peer).neb;
+        assert_eq!((neb.counters().conflicts, neb.standing(O).unwrap().damaged), (1, None));
     }
     assert_eq!(cluster.check_safety(), Ok(()));
 }

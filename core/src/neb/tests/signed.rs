@@ -8,7 +8,7 @@ use super::held::bits;
 use super::schedules::{run_in, steps};
 #[cfg(feature = "mutants")]
 use super::traps::Scenario;
-use crate::ids::{Peer, PeerSet};
+use crate::ids::{Incarnation, Peer, PeerSet};
 use crate::neb::{Conflict, Equivocation, Keys, Neb, ProofError, SLOT_LEN_MAX, Sizes};
 use crate::wire::broadcast::{Form, Header, SIGNATURE_LEN, Stamp, seal};
 use crate::wire::crc32c;
@@ -234,6 +234,26 @@ fn all_correct_members_deliver_without_verifying_a_signature() {
         cluster.settle();
     }
     assert_eq!(cluster.check(), Ok(()));
+}
+
+#[test]
+fn a_signed_copy_that_is_the_same_is_read_again_without_a_pause() {
+    let mut cluster = Cluster::new(World::<3>::with(SIGNED).leaked());
+    cluster.broadcast(O, b"same").unwrap();
+    cluster.turn_of(Q);
+    (0..4).for_each(|_| cluster.turn_of(P));
+    let node = cluster.node(P);
+    assert_eq!((node.delivered.len(), node.neb.counters().reads_again), (1, 0));
+}
+
+/// N-19.
+#[test]
+fn a_member_that_returns_has_no_key_until_it_is_learnt_again() {
+    let mut cluster = Cluster::new(World::<3>::with(SIGNED).leaked());
+    let node = cluster.node(P);
+    node.neb.handle_epoch(&node.fabric, Q, Incarnation(2)).unwrap();
+    let known = node.neb.keys().unwrap().public.each_ref().map(Option::is_some);
+    assert_eq!(known, [true, true, false]);
 }
 
 #[test]

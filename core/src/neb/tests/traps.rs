@@ -6,8 +6,11 @@ use super::cluster::{Broken, Cluster, FIRST, SIZES, World};
 use super::held::bits;
 use super::{DEPTH, NET_SLOTS};
 use crate::decision::{Decision, RemoveError};
+use crate::fabric::Completion;
 use crate::ids::{Peer, PeerSet, Term};
+use crate::neb::work::Errand;
 use crate::neb::{Conflict, Membership, Sizes};
+use crate::wire::broadcast::Stamp;
 
 const O: Peer = Peer(0);
 const P: Peer = Peer(1);
@@ -376,4 +379,23 @@ fn two_members_read_no_replay() {
     assert_eq!(cluster.check(), Ok(()));
     assert_eq!(cluster.node(P).neb.counters().reads, 0);
     assert!(DEPTH < NET_SLOTS as usize);
+}
+
+/// N-5: p waits for the vote of q.
+#[test]
+fn an_answer_of_another_peer_is_no_vote() {
+    let mut cluster = Cluster::new(World::<3>::new().leaked());
+    cluster.node(P).fabric.holds = PeerSet::only(Q);
+    cluster.broadcast(O, b"yes").unwrap();
+    cluster.turn_of(P);
+    let (config, now) = (&cluster.world.config, cluster.now);
+    let (stamp, index) = (config.stamp(O, 1), config.index(1));
+    for (peer, origin) in [(O, O), (Q, Peer(9))] {
+        let id = Errand::vote(Q, Stamp { origin, ..stamp }, index).id();
+        let node = cluster.node(P);
+        let completion = Completion { id, peer, outcome: Ok(0) };
+        node.neb.handle_completion(&mut node.fabric, now, &completion);
+    }
+    cluster.settle();
+    assert_eq!(cluster.node(P).delivered, []);
 }

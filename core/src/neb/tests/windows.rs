@@ -45,6 +45,7 @@ fn a_full_window_refuses_until_the_slowest_has_delivered() {
     assert_eq!(refused, Err(BroadcastError::WindowFull));
     let standing = node.neb.standing(O).unwrap();
     assert_eq!((standing.seen, standing.delivered, standing.settled), (4, 4, 0));
+    assert!(node.neb.counters().progress_reads < 20, "pauses of 10, 20, 40, 80, 80, …");
     cluster.node(P).stopped = false;
     cluster.settle();
     assert!(cluster.broadcast(O, b"room").is_some());

@@ -1,6 +1,7 @@
 //! What evaluations give.
 
 use super::*;
+use crate::time::Duration;
 
 const ANY_FAULTY: Instruction = test(Status::Faulty, Subject::Any(Kind::Task));
 
@@ -123,7 +124,7 @@ fn l19_a_division_by_zero_ends_the_section_false() {
     let code = image(&section(&guard, &[act(Verb::Stop, Target::One(T4))]));
     let (given, trace) = run(&mut Rint::default(), &code, &facts());
     assert_eq!(given, [Order::Builtin { task: 3, mark: 2 }]);
-    assert_eq!((trace.faults, trace.held.len()), (1, 0));
+    assert_eq!((trace.faults, trace.held.len(), trace.steps), (1, 0, 4));
 }
 
 #[test]
@@ -168,6 +169,8 @@ fn a_pause_runs_the_rest_later_in_the_same_term_alone() {
     assert_eq!(rint.resume(&program, &facts(), due), Ok(true));
     assert_eq!(finish(&mut rint, &program).0, [task(4, Verb::Start, 0)]);
     assert_eq!(rint.poll_timeout(), None);
+    let dropped = (0..=PAUSES_MAX).map(|_| run(&mut rint, &image, &facts()).1.dropped);
+    assert_eq!(dropped.sum::<u16>(), 1, "there is no room for one more");
 
     other.evaluate(&program, &Facts::default(), Term::of_epoch(2), due).unwrap();
     assert_eq!(finish(&mut other, &program).0, []);
@@ -200,4 +203,19 @@ fn a_program_beyond_the_interpreter_is_refused() {
     let picture = Picture::default();
     let refused = small.evaluate(&program, &picture, Term::of_epoch(1), Instant(0));
     assert_eq!(refused, Err(RintError::TooLarge));
+}
+
+#[test]
+fn a_pause_ends_as_early_when_the_origin_of_time_moves() {
+    let end = ENTRY + 5;
+    let rest = [Instruction::Pause { ms: 2_000, end }, act(Verb::Start, Target::One(T4))];
+    let image = image(&section(&[ANY_FAULTY], &rest));
+    let program = verify(&image, &ANY_CLUSTER).unwrap();
+    let mut evaluator = Evaluator::<4, 8>::new(Term::of_epoch(1));
+    let now = Instant(5_000_000);
+    assert!(evaluator.handle_picture(&program, &facts(), now).unwrap().is_some());
+    assert_eq!(evaluator.poll_task_order(now, |_, _| true), None);
+    assert_eq!(evaluator.poll_timeout(), Some(Instant(2_005_000_000)));
+    evaluator.rebase(Duration(5_000_000));
+    assert_eq!(evaluator.poll_timeout(), Some(Instant(2_000_000_000)));
 }

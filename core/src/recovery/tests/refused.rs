@@ -41,6 +41,10 @@ fn an_image_of_another_cluster_or_timing_is_refused() {
     let check = |expected: Expected| verify(&image, &expected).map(|_| ()).unwrap_err().reason;
     assert_eq!(check(Expected { nodes: Some(4), ..ANY_CLUSTER }), Reason::OtherCluster);
     assert_eq!(check(Expected { keeps_rules: |_| false, ..ANY_CLUSTER }), Reason::Timing);
+    let mut foreign = image.clone();
+    foreign[0] ^= 1;
+    seal(&mut foreign);
+    assert_eq!(reason(&foreign).0, Reason::Magic);
 }
 
 #[test]
@@ -73,6 +77,13 @@ fn declarations_that_do_not_fit_are_refused() {
     assert_eq!(declared(|words| words[4] = far), Reason::Limit);
     let nameless = Instruction::Task { task: 4, node: 2, index: 0, name: 3 };
     assert_eq!(declared(|words| words[4] = nameless), Reason::Text);
+    let missing = |words: &mut Vec<Instruction>| _ = words.remove(2);
+    assert_eq!(declared(missing), Reason::Roles, "a node has none");
+    let watchdog = |number, task| Instruction::Watchdog { number, task, us: 5_000 };
+    for other in [watchdog(1, 4), watchdog(0, 3)] {
+        let both = |words: &mut Vec<Instruction>| _ = words.splice(11..11, [watchdog(1, 3), other]);
+        assert_eq!(declared(both), Reason::Twice);
+    }
     let alone = Instruction::Version { number: 0, task: 3, us: 5 };
     assert_eq!(declared(|words| words.insert(11, alone)), Reason::Versions);
 }
@@ -140,6 +151,15 @@ fn l5_a_set_ends_with_its_section() {
 
 #[test]
 fn every_meaning_has_one_form() {
+    let of = Target::One(T3);
+    for meant in [
+        Instruction::Purge(of),
+        Instruction::PurgeCount(of),
+        Instruction::Warn(of),
+        Instruction::WarnOf(of),
+    ] {
+        assert_eq!(Instruction::decode(meant.encode()), Some(meant));
+    }
     for op in 0..=u8::MAX {
         for kind in [0, 1, 2, 5, 0x80, 0x81, 0xFF] {
             for (a, b) in [(0, 0), (1, 3), (0x0100, 1), (0xFF00, 0), (9, -1), (0, i32::MAX)] {

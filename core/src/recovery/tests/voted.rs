@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::ids::Incarnation;
-use crate::vote::{BallotKind, VoteMessage, VoteOutcome};
+use crate::vote::{Ballot, BallotKind, VoteMessage, VoteOutcome};
 
 const NODES: usize = 3;
 const BOOT: Incarnation = Incarnation(4);
@@ -122,6 +122,13 @@ fn rl10_all_nodes_learn_the_outcome_and_who_was_outvoted() {
         assert_eq!(cluster.outcomes(5), [(0b111, 0b101, 41); 3]);
         assert_eq!(cluster.nodes[1].voter().over(1), 5);
         assert_eq!(cluster.nodes[1].voter().open().count(), 0);
+        // A manager that proposes an outcome for a round that is over is sent its end.
+        let mut voter = cluster.nodes[1].voter().clone();
+        let (term, accepted) = (Term::of_epoch(9), *voter.accepted());
+        voter.handle_outcome(&VoteOutcome { term, round: 4, is_final: false, ..accepted });
+        let over = VoteOutcome { term, round: 5, is_final: false, ..accepted };
+        let due = VoteMessage::Voted { outcome: over, is_over: true };
+        assert_eq!(voter.poll_message(ms(0)), Some(due));
     });
 }
 
@@ -168,7 +175,9 @@ fn rl10_ballots_that_cannot_count_are_refused_and_the_first_stands() {
     with_cluster(Algorithm::Median, |cluster| {
         assert_eq!(cluster.cast(0, 0, 1), Err(VoteRefused::RoundZero));
         cluster.cast(0, 3, 1).unwrap();
+        assert!(cluster.nodes[0].take_unsaved(), "before it is sent");
         assert_eq!(cluster.cast(0, 3, 1), Ok(()), "a repetition");
+        assert!(!cluster.nodes[0].take_unsaved());
         assert_eq!(cluster.cast(0, 3, 2), Err(VoteRefused::VotedAlready));
         assert_eq!(cluster.cast(0, 4, 1), Err(VoteRefused::RoundOpen { open: 3 }));
         assert_eq!(cluster.cast(0, 2, 1), Err(VoteRefused::RoundOver { last: 2 }));
@@ -273,4 +282,75 @@ fn rl10_no_round_has_two_outcomes_whatever_is_lost_and_whoever_manages() {
         });
     }
     assert!(rounds > 1_000 && successions > 500, "{rounds} rounds, {successions} successions");
+}
+
+#[test]
+fn rl10_the_next_manager_is_sent_the_open_ballots_at_once() {
+    with_cluster(Algorithm::Majority, |cluster| {
+        cluster.cast(2, 1, 7).unwrap();
+        cluster.run(1);
+        assert!(cluster.nodes[2].is_in(Term::of_epoch(1)));
+        cluster.succeed(1);
+        cluster.run(1);
+        assert!(cluster.nodes[2].is_in(Term::of_epoch(2)));
+        let is_sent = |(from, to, _, message): &(u8, u8, u32, VoteMessage)| {
+            (*from, *to) == (2, 1) && matches!(message, VoteMessage::Vote(_))
+        };
+        assert!(cluster.flights.iter().any(is_sent));
+    });
+}
+
+/// The manager of node 0 proposes the outcome of a round that is over at node 1.
+#[test]
+fn rl10_a_manager_asks_each_incarnation_and_withdraws_what_is_over() {
+    with_cluster(Algorithm::Majority, |cluster| {
+        let member = |node, incarnation| VoteMember { node, incarnation };
+        let mut poll = Poll::new(Term::of_epoch(1));
+        let mut round_of = |now, round, said: &[(VoteMember, u32, bool)]| {
+            for (from, round, is_over) in said {
+                let outcome = VoteOutcome { nversion: 1, round: *round, ..VoteOutcome::default() };
+                let outcome = if *is_over { outcome } else { VoteOutcome::default() };
+                let said = VoteMessage::Voted { outcome, is_over: *is_over };
+                poll.handle_message(cluster.program, *from, &said);
+            }
+            for node in 0..2 {
+                let version = node + 1;
+                let vote = Ballot { nversion: 1, version, round, kind: NUMBER, value: 7 };
+                poll.handle_message(cluster.program, member(node, 1), &VoteMessage::Vote(vote));
+            }
+            poll.step(cluster.program, (0..2).map(|node| member(node, 1)), |_| 0, ms(now));
+            poll.poll_own(0, ms(now)).map(|outcome| (outcome.round, outcome.number))
+        };
+        assert_eq!(round_of(1, 1, &[]), Some((0, 0)), "it asks");
+        assert_eq!(round_of(2, 1, &[(member(0, 1), 0, false), (member(1, 0), 0, false)]), None);
+        assert_eq!(round_of(3, 1, &[(member(1, 1), 0, false)]), Some((1, 1)));
+        assert_eq!(round_of(500, 1, &[(member(1, 1), 0, true)]), Some((1, 1)), "it is not over");
+        assert_eq!(round_of(1_000, 1, &[(member(1, 1), 1, true)]), None);
+        assert_eq!(round_of(1_500, 2, &[]), Some((2, 2)));
+    });
+}
+
+#[test]
+fn rl10_each_nversion_task_has_its_own_properties() {
+    let mut words = declarations();
+    words.pop();
+    let more = [6, 7].map(|task| Instruction::Task { task, node: 0, index: task - 5, name: 0 });
+    words.splice(6..6, more);
+    let rules = [(1, 5, [5, 3]), (2, 9, [6, 7])];
+    for (number, distance, [one, other]) in rules {
+        let algorithm = Algorithm::Majority;
+        words.push(Instruction::Voting { number, algorithm });
+        words.push(Instruction::Within { number, distance });
+        words.push(Instruction::OnSuccess { number, task: one });
+        words.push(Instruction::OnError { number, task: other });
+        words.extend([one, other].map(|task| Instruction::Version { number, task, us: 50_000 }));
+    }
+    words.extend([Instruction::Code, Instruction::End]);
+    let image = sealed(Header { tasks: 5, nversions: 2, ..header() }, &words);
+    let program = verify(&image, &ANY_CLUSTER).unwrap();
+    for (number, distance, [one, other]) in rules {
+        let rule = program.voting(number).unwrap();
+        let given = (rule.within, rule.on_success, rule.on_error);
+        assert_eq!(given, (Some(distance), Some(one), Some(other)));
+    }
 }

@@ -219,6 +219,8 @@ fn rz7_a_step_that_ends_in_the_middle_of_a_value_ends_it() {
     let request = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
     begin(&mut nodes[1]);
+    nodes[0].poll(Instant(0));
+    assert_eq!(nodes[0].adapter.used(), [0, 1, 1], "the first part is asked for at once");
     run(&mut nodes);
     nodes[0].adapter.abort(STEP.step);
     run(&mut nodes);
@@ -240,4 +242,22 @@ fn sizes_of_parts_are_checked() {
         let refused = RendezvousConfig::new(RendezvousSizes { parts: wrong, ..sizes() });
         assert_eq!(refused, Err(RendezvousConfigError::Parts(wrong)));
     }
+}
+
+/// RZ-3: however many parts a peer has room for, two of one value are under way at once.
+#[test]
+fn rz3_a_value_asks_for_two_parts_at_a_time() {
+    let parts = PartSizes { slots: 9, ..in_parts(Path::Read).parts };
+    let setup = setup(RendezvousSizes { parts, ..in_parts(Path::Read) });
+    let mut fabric = setup.net.endpoint(Peer(0), Incarnation(1));
+    let started = (Incarnation(1), 1);
+    let mut adapter = Adapter::<PEERS, 12>::new(&fabric, setup.config, setup.regions, started);
+    let (own, shape) = (key(0, 0), Shape::new(Dtype::U8, &[1000]).unwrap());
+    adapter.hand_over(&mut fabric, Instant(0), (&own, STEP), (shape, 7)).unwrap();
+    let how = (Expect::any(), LATE);
+    let request = adapter.receive(&mut fabric, Instant(0), (&own, STEP), how).unwrap();
+    (0..4).for_each(|_| adapter.poll(&mut fabric, Instant(0)));
+    assert!(adapter.poll_hand_over().is_some_and(|it| it.request == request));
+    adapter.fetch_parts(&mut fabric, Instant(0), request).unwrap();
+    assert_eq!(adapter.used(), [1 + 2, 1, 2]);
 }

@@ -418,3 +418,71 @@ fn rz18_a_receive_that_ended_while_it_was_fetched_leaves_the_value() {
     run(&mut nodes);
     assert_eq!(fetch(&mut nodes[1], true), [(Peer(0), 7)]);
 }
+
+/// RZ-15: what no incarnation has been sent yet is asked of the next.
+#[test]
+fn a_request_that_was_not_sent_is_sent_to_the_next_incarnation() {
+    let setup = setup(sizes());
+    let mut nodes = setup.nodes();
+    // The lane has room for four.
+    let ask = |step| nodes[1].receive(&key(0, 1), Place::whole(step));
+    let requests: Vec<_> = (0..6).map(ask).collect();
+    nodes[0] = setup.start(0, 2);
+    nodes[1].fence(0);
+    nodes[1].admit(0, 2);
+    nodes[0].admit(1, 1);
+    let gone: Vec<_> = requests[..4].iter().flat_map(|it| ended(*it, Received::PeerGone)).collect();
+    let events = nodes[1].events();
+    assert!(events.len() == 8 && gone.iter().all(|event| events.contains(event)), "{events:?}");
+    nodes[0].send(&key(0, 1), Place::whole(5), b"late");
+    run(&mut nodes[..2]);
+    assert_eq!(nodes[1].take(requests[5]), b"late");
+}
+
+/// RZ-13: a request that has lent no memory is taken back without an answer.
+#[test]
+fn a_cancel_of_what_lent_nothing_is_not_answered() {
+    let mut nodes = nodes(sizes());
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    nodes[1].cancel(request);
+    run(&mut nodes);
+    assert_eq!(nodes[1].events(), ended(request, Received::Cancelled));
+    assert_eq!(nodes[1].adapter.rejects(), MessageRejects::default());
+    nodes.iter().for_each(Node::assert_empty);
+}
+
+/// RZ-10: at most 4 reads of a value are out, and 8 of a peer.
+#[test]
+fn a_poll_begins_no_more_than_eight_reads_of_a_peer() {
+    let mut nodes = nodes(sizes());
+    let places = [0, 1, 2].map(Place::whole);
+    for place in &places {
+        nodes[0].send(&key(0, 1), *place, &pattern(200, 0));
+    }
+    let requests = places.map(|place| nodes[1].receive(&key(0, 1), place));
+    nodes[0].poll(Instant(0));
+    let Node { fabric, adapter } = &mut nodes[1];
+    adapter.poll(fabric, Instant(0));
+    let mut done = [Completion::NONE; 32];
+    let count = fabric.poll(Instant(0), &mut done);
+    assert_eq!(count, 8);
+    done[..count].iter().for_each(|it| adapter.handle_completion(fabric, it));
+    run(&mut nodes);
+    requests.iter().for_each(|it| assert_eq!(nodes[1].bytes(*it), pattern(200, 0)));
+}
+
+#[test]
+fn a_value_of_a_wrong_name_is_refused() {
+    let setup = setup(sizes());
+    let Node { mut fabric, mut adapter } = setup.start(0, 1);
+    let other_boot = Key::new((Peer(0), Some(9)), Peer(1), ("edge", "0:0")).unwrap();
+    for wrong in [other_boot, key(0, 3)] {
+        let refused = adapter.send_dead(&mut fabric, Instant(0), (&wrong, STEP));
+        assert_eq!(refused, Err(OfferError::NotMine));
+    }
+    let part = Place { parts: 2, ..STEP };
+    let value = (Shape::new(Dtype::U8, &[1]).unwrap(), 7);
+    let refused = adapter.hand_over(&mut fabric, Instant(0), (&key(0, 1), part), value);
+    assert_eq!((refused, adapter.used()), (Err(OfferError::BadShape), [0; 3]));
+}

@@ -112,6 +112,8 @@ fn rz3_a_part_of_another_value_or_length_is_dropped() {
         ..Head::new(Kind::BufferRequest, 5, (0, 1))
     };
     assert_eq!(odd.say(Head { flags: Flags::SAME_HOST, token: 7, ..head }, b""), None);
+    let again = odd.say(Head { flags: Flags::SAME_HOST, token: 8, ..head }, b"");
+    assert_eq!(again, Some(MessageReject::Unexpected), "it has a value already");
     let Node { fabric, adapter } = &mut odd.node;
     assert_eq!(adapter.poll_hand_over().map(|it| it.request), Some(receive));
     adapter.fetch_parts(fabric, Instant(0), receive).unwrap();
@@ -144,6 +146,13 @@ fn an_end_of_what_was_never_lent_is_dropped() {
     assert_eq!(odd.say(idle(handle(0, 2)), b""), Some(MessageReject::StaleGeneration));
     assert_eq!(odd.say(idle(handle(0, 1)), b""), Some(MessageReject::Unexpected));
     assert_eq!(odd.node.adapter.used(), [0, 1, 0]);
+    // A value that another is lent, here the node itself, by a request of the same number.
+    let (node, own) = (&mut odd.node, key(0, 0));
+    let shape = Shape::new(Dtype::U8, &[200]).unwrap();
+    node.adapter.hand_over(&mut node.fabric, Instant(0), (&own, STEP), (shape, 8)).unwrap();
+    node.receive(&own, STEP);
+    assert_eq!(odd.say(idle(handle(1, 1)), b""), Some(MessageReject::NotMine));
+    assert_eq!(odd.node.adapter.used(), [1, 2, 0]);
 }
 
 /// V11 and F-11: whether a value is read only where offers lie, inside.
@@ -195,4 +204,38 @@ fn an_answer_that_does_not_fit_the_request_is_dropped() {
     assert_eq!(odd.say(value(0, 1, (0, 2)), b""), Some(MessageReject::BadShape));
     assert_eq!(odd.say(value(0, 1, (0, 1)), b""), None);
     assert_eq!(odd.say(value(0, 1, (0, 1)), b""), Some(MessageReject::Unexpected));
+}
+
+/// RZ-15: what lies in the lane of an incarnation that is fenced is not heard.
+#[test]
+fn a_message_of_a_fenced_peer_is_not_heard() {
+    let setup = setup(sizes());
+    let mut odd = odd(&setup);
+    let name = key(0, 1);
+    let message = [&request(0, &name).encode()[..], name.name()].concat();
+    odd.writer.send(&mut odd.peer, 0, &message).unwrap();
+    odd.node.fence(1);
+    odd.node.poll(Instant(0));
+    assert_eq!(odd.node.adapter.used(), [0; 3]);
+}
+
+/// RZ-1: memory is lent for the value that asks for it. One that cannot be written is stored again.
+#[test]
+fn memory_that_is_lent_for_another_request_is_refused() {
+    let setup = setup(RendezvousSizes { path: Path::Write, ..sizes() });
+    let mut odd = odd(&setup);
+    let (name, landings) = (key(0, 1), odd.offers + 1);
+    odd.node.send(&name, STEP, &pattern(100, 0));
+    assert_eq!(odd.say(request(0, &name), name.name()), None);
+    let handle = |generation| Handle { slot: 0, generation };
+    let head = Head::new(Kind::BufferResponse, 5, (0, 1));
+    let head = Head { request: handle(2), offer: handle(1), region: landings, ..head };
+    assert_eq!(odd.say(head, b""), Some(MessageReject::Unexpected));
+    odd.writer.send(&mut odd.peer, 0, &Head { request: handle(1), ..head }.encode()).unwrap();
+    // The connection is lost, and the adapter does not know yet.
+    odd.node.fabric.fence(Peer(1)).unwrap();
+    odd.node.poll(Instant(0));
+    assert_eq!(odd.node.adapter.rejects().of(MessageReject::Unexpected), 1);
+    odd.node.adapter.cleanup(5);
+    odd.node.assert_empty();
 }

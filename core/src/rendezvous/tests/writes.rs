@@ -88,6 +88,8 @@ fn rz12_a_cancel_returns_what_was_lent_once_nothing_is_written_there() {
             }
             nodes[0].events();
             nodes.iter().for_each(Node::assert_empty);
+            let rejects = [0, 1].map(|at| nodes[at].adapter.rejects());
+            assert_eq!(rejects, [MessageRejects::default(); 2], "there is one answer, {turns}");
         }
     }
 }
@@ -111,6 +113,16 @@ fn rz12_a_fence_returns_what_was_lent() {
         assert_eq!(events.len(), 2, "{turns}: {events:?}");
         if nodes[1].adapter.release(request).is_err() {
             assert!(nodes[1].adapter.landings().is_whole());
+        }
+        // Unless it was consumed, the value is there for the next incarnation.
+        nodes[0].events();
+        nodes[1] = setup.start(1, 2);
+        nodes[0].admit(1, 2);
+        nodes[1].admit(0, 1);
+        if nodes[0].adapter.used() != [0; 3] {
+            let again = nodes[1].receive(&key(0, 1), STEP);
+            run(&mut nodes[..2]);
+            assert_eq!(nodes[1].take(again), pattern(200, 1), "{turns}");
         }
     }
 }
@@ -158,4 +170,65 @@ fn a_step_that_is_over_keeps_what_is_written() {
         nodes[0].events();
         nodes.iter().for_each(Node::assert_empty);
     }
+}
+
+/// RZ-13: a source that writes answers a cancel when no write is out.
+#[test]
+fn rz13_a_cancel_is_answered_once_no_write_is_out() {
+    let mut nodes = nodes(write());
+    nodes[0].send(&key(0, 1), STEP, &pattern(200, 1));
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    turn(&mut nodes);
+    // It is lent memory and writes, and hears of no write that has ended.
+    let poll_alone = |Node { fabric, adapter }: &mut Node<'_>| adapter.poll(fabric, Instant(0));
+    poll_alone(&mut nodes[0]);
+    nodes[1].cancel(request);
+    poll_alone(&mut nodes[0]);
+    nodes[1].poll(Instant(0));
+    let outcome = Received::Cancelled;
+    assert_eq!(nodes[1].events(), [RendezvousEvent::Ended { request, outcome }]);
+    assert_eq!(nodes[1].adapter.quarantined(), 200);
+    run(&mut nodes);
+    assert_eq!(nodes[1].events(), [RendezvousEvent::Returned { request }]);
+    let again = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    assert_eq!(nodes[1].take(again), pattern(200, 1));
+    assert_consumed(&mut nodes);
+}
+
+/// RZ-10: a value that waits for a landing keeps no message back.
+#[test]
+fn a_value_that_waits_for_a_landing_is_written_once_there_is_room() {
+    let mut nodes = nodes(RendezvousSizes { landing_leaves: 2, ..write() });
+    let [waits, first] = [1, 0].map(|step| nodes[1].receive(&key(0, 1), Place::whole(step)));
+    for (step, len) in [(0, 100), (1, 120)] {
+        nodes[0].send(&key(0, 1), Place::whole(step), &pattern(len, 1));
+        run(&mut nodes);
+    }
+    assert_eq!(nodes[1].events(), ended(first, Received::Value));
+    run(&mut nodes);
+    assert!(matches!(nodes[0].events()[..], [RendezvousEvent::Consumed { .. }]));
+    nodes[1].adapter.release(first).unwrap();
+    run(&mut nodes);
+    assert_eq!(nodes[1].take(waits), pattern(120, 1));
+    assert_consumed(&mut nodes);
+}
+
+/// RZ-13: what the source has said before it hears of the cancel is the answer, and the only one.
+#[test]
+fn rz13_a_value_that_crosses_its_cancel_answers_it() {
+    let mut nodes = nodes(write());
+    nodes[0].send(&key(0, 1), STEP, &pattern(100, 1));
+    let request = nodes[1].receive(&key(0, 1), STEP);
+    turn(&mut nodes);
+    // Written, and then said.
+    (0..2).for_each(|_| nodes[0].poll(Instant(0)));
+    nodes[1].cancel(request);
+    run(&mut nodes);
+    assert_eq!(nodes[1].events(), ended(request, Received::Cancelled));
+    assert_eq!(nodes[1].adapter.rejects(), MessageRejects::default());
+    let again = nodes[1].receive(&key(0, 1), STEP);
+    run(&mut nodes);
+    assert_eq!(nodes[1].take(again), pattern(100, 1));
+    assert_consumed(&mut nodes);
 }
