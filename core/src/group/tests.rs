@@ -70,6 +70,13 @@ fn join(members: &mut [Member<'_>]) {
     run(members);
 }
 
+/// All four, which have opened the group together.
+fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
+    let mut members: Vec<_> = (0..4).map(|me| start(net, at, 1, me)).collect();
+    join(&mut members);
+    members
+}
+
 fn admit((fabric, groups): &mut Member<'_>, peer: Peer, incarnation: u32) {
     groups.prepare(fabric, peer, Incarnation(incarnation));
     fabric.admit(peer, Incarnation(incarnation)).unwrap();
@@ -119,8 +126,7 @@ fn message(len: usize) -> Vec<u8> {
 fn messages_of_every_length_reach_all_members() {
     for spread in Spread::ALL {
         let (net, config, regions) = net(spread);
-        let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-        join(&mut members);
+        let mut members = members(&net, (config, regions));
         let mut seq = 0;
         for len in [0, 1, 31, 32, 33, 64, 65, 200, 256] {
             let root = len % 4;
@@ -146,8 +152,7 @@ fn messages_of_every_length_reach_all_members() {
 fn messages_that_travel_in_different_ways_are_under_way_at_once() {
     for first in Spread::ALL {
         let (net, config, regions) = net(first);
-        let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-        join(&mut members);
+        let mut members = members(&net, (config, regions));
         let sent = message(64);
         let (fabric, groups) = &mut members[3];
         for spread in Spread::ALL.into_iter().filter(|spread| *spread != first) {
@@ -169,8 +174,7 @@ fn messages_that_travel_in_different_ways_are_under_way_at_once() {
 #[test]
 fn a_slow_consumer_fills_the_window() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     for _ in 0..4 {
         let (fabric, groups) = &mut members[0];
         groups.broadcast(fabric, WORLD, 0, b"x").unwrap();
@@ -193,8 +197,7 @@ fn a_slow_consumer_fills_the_window() {
 #[test]
 fn survivors_of_a_root_agree_on_its_last_message() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     // Member 1 alone has received the message when its root is lost.
     let (fabric, groups) = &mut members[0];
     groups.broadcast(fabric, WORLD, 0, &message(100)).unwrap();
@@ -264,8 +267,7 @@ fn take_block((fabric, groups): &mut Member<'_>) {
 #[test]
 fn an_unfinished_message_is_abandoned_after_a_restart() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     groups.begin(fabric, WORLD, 0, 200).unwrap();
     assert!(groups.space(fabric, WORLD).is_some_and(|(_, len)| len == 64));
@@ -289,8 +291,7 @@ fn an_unfinished_message_is_abandoned_after_a_restart() {
 #[test]
 fn a_block_that_is_announced_ahead_of_its_entry_waits_for_it() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     groups.begin(fabric, WORLD, 0, 200).unwrap();
     groups.commit(fabric, WORLD).unwrap();
@@ -318,8 +319,7 @@ fn a_block_that_is_announced_ahead_of_its_entry_waits_for_it() {
 #[test]
 fn an_abandoned_message_is_reported_once_across_a_restart() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     groups.begin(fabric, WORLD, 0, 200).unwrap();
     groups.commit(fabric, WORLD).unwrap();
@@ -337,8 +337,7 @@ fn an_abandoned_message_is_reported_once_across_a_restart() {
 #[test]
 fn a_message_of_no_bytes_is_whole_once_it_is_begun() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     assert_eq!(groups.begin(fabric, WORLD, 0, 0), Ok(1));
     assert_eq!(groups.commit(fabric, WORLD), Err(SendError::NotBegun));
@@ -350,8 +349,7 @@ fn a_message_of_no_bytes_is_whole_once_it_is_begun() {
 #[test]
 fn what_is_sent_is_announced_before_its_root_polls() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     groups.broadcast(fabric, WORLD, 0, b"short").unwrap();
     run(&mut members[1..]);
@@ -363,12 +361,11 @@ fn what_is_sent_is_announced_before_its_root_polls() {
     take_block(&mut members[1]);
 }
 
-/// A read that fails is posted again, and one that is refused is none.
+/// A read that fails is posted again; one whose post is refused does not count.
 #[test]
 fn reads_and_failed_reads_are_counted() {
     let (net, config, regions) = net(Spread::Flat);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let (fabric, groups) = &mut members[0];
     groups.broadcast(fabric, WORLD, 0, &message(200)).unwrap();
     let (fabric, groups) = &mut members[1];
@@ -402,8 +399,7 @@ fn a_member_acknowledges_a_quarter_of_a_window_at_a_time() {
     let mut layout = Layout::new(PEERS as u16);
     let regions = config.add_regions(&mut layout).unwrap();
     let net: Net<PEERS, WORDS> = Net::new(layout);
-    let mut members: Vec<_> = (0..4).map(|me| start(&net, (config, regions), 1, me)).collect();
-    join(&mut members);
+    let mut members = members(&net, (config, regions));
     let stable = |it: &Member<'_>| it.1.standing(WORLD, Grank(0)).unwrap().stable.entries;
     for sent in 1..=3 {
         let (fabric, groups) = &mut members[0];

@@ -14,6 +14,7 @@ mod net;
 mod refuse;
 mod restore;
 mod rivals;
+mod script;
 mod stale;
 mod succeed;
 mod supervisor;

@@ -357,7 +357,7 @@ fn g14_a_late_removal_of_an_earlier_boot_is_not_carried_out_again() {
     assert!(!net.log.iter().any(|(_, _, o)| matches!(o, Output::Fence { .. })), "{:?}", net.log);
 }
 
-/// as long as one member suffices, a manager that hears this one is none that is silent.
+/// where one member suffices to decide, a manager that hears this backup is not deaf to it.
 #[test]
 fn x9_a_manager_that_hears_a_backup_is_not_deaf_to_it() {
     let mut net = Net::settled(3);

@@ -2,12 +2,6 @@
 
 use super::*;
 
-fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
-    let mut members: Vec<_> = (0..4).map(|me| start(net, at, 1, me)).collect();
-    join(&mut members);
-    members
-}
-
 fn remove(members: &mut [Member<'_>], removed: u16) {
     for (fabric, groups) in members {
         groups

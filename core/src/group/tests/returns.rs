@@ -4,12 +4,6 @@ use super::*;
 
 const ALL: [Peer; 4] = [Peer(0), Peer(1), Peer(2), Peer(3)];
 
-pub(super) fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
-    let mut members: Vec<_> = (0..4).map(|me| start(net, at, 1, me)).collect();
-    join(&mut members);
-    members
-}
-
 /// The epochs of `removed` up to `last` are over, as this member knows.
 pub(super) fn remove((fabric, groups): &mut Member<'_>, removed: u16, last: u32) {
     let decision =
@@ -248,7 +242,7 @@ fn a_group_that_is_opened_after_a_removal_is_without_the_removed_member() {
     assert!([0, 1, 3].map(Peer).iter().all(|peer| groups.live(WORLD).contains(*peer)));
 }
 
-/// What the others have said before is lost: they say it again.
+/// The frames that the others sent before are lost; they send them again.
 #[test]
 fn a_member_that_opens_the_group_late_is_heard_and_hears_the_others() {
     let (net, config, regions) = net(Spread::Flat);

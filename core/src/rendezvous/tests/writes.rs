@@ -179,7 +179,7 @@ fn rz13_a_cancel_is_answered_once_no_write_is_out() {
     nodes[0].send(&key(0, 1), STEP, &pattern(200, 1));
     let request = nodes[1].receive(&key(0, 1), STEP);
     turn(&mut nodes);
-    // It is lent memory and writes, and hears of no write that has ended.
+    // It is lent memory and posts its writes; their completions are not polled.
     let poll_alone = |Node { fabric, adapter }: &mut Node<'_>| adapter.poll(fabric, Instant(0));
     poll_alone(&mut nodes[0]);
     nodes[1].cancel(request);
@@ -214,14 +214,14 @@ fn a_value_that_waits_for_a_landing_is_written_once_there_is_room() {
     assert_consumed(&mut nodes);
 }
 
-/// RZ-13: what the source has said before it hears of the cancel is the answer, and the only one.
+/// RZ-13: what the source sent before the cancel reached it is the answer, and the only one.
 #[test]
 fn rz13_a_value_that_crosses_its_cancel_answers_it() {
     let mut nodes = nodes(write());
     nodes[0].send(&key(0, 1), STEP, &pattern(100, 1));
     let request = nodes[1].receive(&key(0, 1), STEP);
     turn(&mut nodes);
-    // Written, and then said.
+    // The first poll writes it, the second sends that it is written.
     (0..2).for_each(|_| nodes[0].poll(Instant(0)));
     nodes[1].cancel(request);
     run(&mut nodes);
