@@ -70,6 +70,10 @@ fn join(members: &mut [Member<'_>]) {
     run(members);
 }
 
+fn send((fabric, groups): &mut Member<'_>, bytes: &[u8]) -> u64 {
+    groups.broadcast(fabric, WORLD, 0, bytes).unwrap()
+}
+
 /// All four, which have opened the group together.
 fn members(net: &Net<PEERS, WORDS>, at: (Config, Regions)) -> Vec<Member<'_>> {
     let mut members: Vec<_> = (0..4).map(|me| start(net, at, 1, me)).collect();
@@ -176,8 +180,7 @@ fn a_slow_consumer_fills_the_window() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
     for _ in 0..4 {
-        let (fabric, groups) = &mut members[0];
-        groups.broadcast(fabric, WORLD, 0, b"x").unwrap();
+        send(&mut members[0], b"x");
         run(&mut members);
         for fast in [1, 2] {
             assert_eq!(take(&mut members[fast]).0.len(), 1);
@@ -189,8 +192,7 @@ fn a_slow_consumer_fills_the_window() {
     assert!(matches!(refused, Err(SendError::WindowFull { .. })), "{refused:?}");
     assert_eq!(take(&mut members[3]).0.len(), 4);
     run(&mut members);
-    let (fabric, groups) = &mut members[0];
-    assert_eq!(groups.broadcast(fabric, WORLD, 0, b"x"), Ok(5));
+    assert_eq!(send(&mut members[0], b"x"), 5);
 }
 
 /// GT-16: of a removed root all survivors have the same messages.
@@ -199,8 +201,7 @@ fn survivors_of_a_root_agree_on_its_last_message() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
     // Member 1 alone has received the message when its root is lost.
-    let (fabric, groups) = &mut members[0];
-    groups.broadcast(fabric, WORLD, 0, &message(100)).unwrap();
+    send(&mut members[0], &message(100));
     for _ in 0..8 {
         for at in [0, 1] {
             run(core::slice::from_mut(&mut members[at]));
@@ -275,8 +276,7 @@ fn an_unfinished_message_is_abandoned_after_a_restart() {
     run(&mut members);
     restart_root(&mut members, start(&net, (config, regions), 2, 0));
     run(&mut members);
-    let (fabric, groups) = &mut members[0];
-    groups.broadcast(fabric, WORLD, 0, b"next").unwrap();
+    send(&mut members[0], b"next");
     run(&mut members);
     for member in &mut members[1..] {
         take_block(member);
@@ -305,8 +305,7 @@ fn a_block_that_is_announced_ahead_of_its_entry_waits_for_it() {
         }
     };
     run_others(&mut members);
-    let (fabric, groups) = &mut members[0];
-    assert_eq!(groups.broadcast(fabric, WORLD, 0, &message(64)), Ok(3));
+    assert_eq!(send(&mut members[0], &message(64)), 3);
     run_others(&mut members);
     take_block(&mut members[2]);
     assert_eq!(take(&mut members[2]), (Vec::new(), Vec::new()));
@@ -350,8 +349,7 @@ fn a_message_of_no_bytes_is_whole_once_it_is_begun() {
 fn what_is_sent_is_announced_before_its_root_polls() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
-    let (fabric, groups) = &mut members[0];
-    groups.broadcast(fabric, WORLD, 0, b"short").unwrap();
+    send(&mut members[0], b"short");
     run(&mut members[1..]);
     assert_eq!(take(&mut members[1]).0, [(1, b"short".to_vec())]);
     let (fabric, groups) = &mut members[0];
@@ -366,8 +364,7 @@ fn what_is_sent_is_announced_before_its_root_polls() {
 fn reads_and_failed_reads_are_counted() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
-    let (fabric, groups) = &mut members[0];
-    groups.broadcast(fabric, WORLD, 0, &message(200)).unwrap();
+    send(&mut members[0], &message(200));
     let (fabric, groups) = &mut members[1];
     groups.poll(fabric);
     let mut done = [Completion::NONE; 8];
@@ -384,8 +381,7 @@ fn reads_and_failed_reads_are_counted() {
     run(&mut members);
     members[1..].iter_mut().for_each(|member| assert_eq!(take(member).0, [(1, message(200))]));
     run(&mut members);
-    let (fabric, groups) = &mut members[0];
-    groups.broadcast(fabric, WORLD, 0, &message(200)).unwrap();
+    send(&mut members[0], &message(200));
     // The connection is lost, and the group does not know yet.
     members[1].0.fence(Peer(0)).unwrap();
     run(&mut members[1..2]);
@@ -402,8 +398,7 @@ fn a_member_acknowledges_a_quarter_of_a_window_at_a_time() {
     let mut members = members(&net, (config, regions));
     let stable = |it: &Member<'_>| it.1.standing(WORLD, Grank(0)).unwrap().stable.entries;
     for sent in 1..=3 {
-        let (fabric, groups) = &mut members[0];
-        assert_eq!(groups.broadcast(fabric, WORLD, 0, b"x"), Ok(sent));
+        assert_eq!(send(&mut members[0], b"x"), sent);
     }
     run(&mut members);
     for (fabric, groups) in &mut members[1..] {

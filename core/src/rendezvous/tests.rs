@@ -85,6 +85,16 @@ impl Setup {
         }
         nodes
     }
+
+    /// Node `me` begins again over new memory; `others` fence what it was and admit it.
+    fn restart<'net>(&'net self, nodes: &mut [Node<'net>], me: u16, others: &[u16]) {
+        nodes[usize::from(me)] = self.start(me, 2);
+        for other in others {
+            nodes[usize::from(*other)].fence(me);
+            nodes[usize::from(*other)].admit(me, 2);
+            nodes[usize::from(me)].admit(*other, 1);
+        }
+    }
 }
 
 impl Node<'_> {

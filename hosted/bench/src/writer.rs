@@ -24,17 +24,17 @@ const WORD_TIMEOUT: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`BenchError`], which is sent to the owner, too.
 pub fn run() -> Result<(), BenchError> {
-    serve_inherited(serve)
+    report_end(&Socket::from_fd(adopt_inherited(SOCKET_FD)?)?, serve)
 }
 
-/// Runs `serve` with the socket that was inherited. An error is sent over it, too.
-pub(super) fn serve_inherited(
+/// Runs `serve`; an error is sent over `socket`, too.
+pub(super) fn report_end(
+    socket: &Socket,
     serve: impl FnOnce(&Socket) -> Result<(), BenchError>,
 ) -> Result<(), BenchError> {
-    let socket = Socket::from_fd(adopt_inherited(SOCKET_FD)?)?;
-    let ended = serve(&socket);
+    let ended = serve(socket);
     if let Err(error) = &ended {
-        // Who has gone needs no explanation.
+        // One that is gone needs no explanation.
         let _ = socket.send(&FromWriter::Failed { words: error.to_string() }, &[], PATIENCE);
     }
     ended
@@ -135,5 +135,19 @@ impl MailboxWriter {
                 return self.seat.put(OWNER, END, &self.payload);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_fails_says_why() {
+        let (owner, writer) = Socket::pair().unwrap();
+        owner.send(&ToWriter::Run { phase: Phase::Rate, millis: 1 }, &[], PATIENCE).unwrap();
+        let error = report_end(&writer, serve).unwrap_err();
+        let last: (FromWriter, Vec<OwnedFd>) = owner.recv(PATIENCE).unwrap();
+        assert!(matches!(last.0, FromWriter::Failed { words } if words == error.to_string()));
     }
 }

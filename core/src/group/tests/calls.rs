@@ -165,8 +165,7 @@ fn values_keep_their_place_among_messages() {
     let (net, config, regions) = net(Spread::Flat);
     let mut members = members(&net, (config, regions));
     for payload in [b"before", b"behind"] {
-        let (fabric, groups) = &mut members[0];
-        groups.broadcast(fabric, WORLD, 0, payload).unwrap();
+        send(&mut members[0], payload);
         if payload == b"before" {
             gather(&mut members[0], b"value");
         }

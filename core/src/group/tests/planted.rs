@@ -5,7 +5,7 @@ use super::super::mutants::{
     EARLIER_COUNTED, EPOCHS_IGNORED, JOINED_EARLY, NOT_FROZEN, OLD_CURSOR, PLEDGE_FORGOTTEN,
     STALE_WELCOME,
 };
-use super::returns::{come_back, remove, replace_last, send};
+use super::returns::{come_back, remove, replace_last};
 use super::*;
 use crate::checksum::fnv1a;
 use crate::lane::{LaneReader, LaneWriter};

@@ -42,10 +42,6 @@ pub(super) fn replace_last<'net>(at: Placed<'net>, members: &mut Vec<Member<'net
     run(members);
 }
 
-pub(super) fn send((fabric, groups): &mut Member<'_>, bytes: &[u8]) -> u64 {
-    groups.broadcast(fabric, WORLD, 0, bytes).unwrap()
-}
-
 fn texts(member: &mut Member<'_>) -> Vec<(u64, Vec<u8>)> {
     take(member).0
 }

@@ -230,12 +230,7 @@ fn a_value_survives_its_reader() {
     nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
     // The value has landed, but the caller was not informed.
-    nodes[1] = setup.start(1, 2);
-    for other in [0, 2] {
-        nodes[other].fence(1);
-        nodes[other].admit(1, 2);
-        nodes[1].admit(other as u16, 1);
-    }
+    setup.restart(&mut nodes, 1, &[0, 2]);
     let request = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
     assert_eq!(nodes[1].take(request), pattern(100, 4));
@@ -249,12 +244,7 @@ fn a_source_that_begins_again_ends_its_requests() {
     let mut nodes = setup.nodes();
     let old = nodes[1].receive(&key(0, 1), STEP);
     run(&mut nodes);
-    nodes[0] = setup.start(0, 2);
-    for other in [1, 2] {
-        nodes[other].fence(0);
-        nodes[other].admit(0, 2);
-        nodes[0].admit(other as u16, 1);
-    }
+    setup.restart(&mut nodes, 0, &[1, 2]);
     assert_eq!(nodes[1].events(), ended(old, Received::PeerGone));
     let first_boot = Key::new((Peer(0), Some(1)), Peer(1), ("edge", "0:0")).unwrap();
     let request = nodes[1].receive(&first_boot, STEP);
@@ -427,10 +417,7 @@ fn a_request_that_was_not_sent_is_sent_to_the_next_incarnation() {
     // The lane has room for four.
     let ask = |step| nodes[1].receive(&key(0, 1), Place::whole(step));
     let requests: Vec<_> = (0..6).map(ask).collect();
-    nodes[0] = setup.start(0, 2);
-    nodes[1].fence(0);
-    nodes[1].admit(0, 2);
-    nodes[0].admit(1, 1);
+    setup.restart(&mut nodes, 0, &[1]);
     let gone: Vec<_> = requests[..4].iter().flat_map(|it| ended(*it, Received::PeerGone)).collect();
     let events = nodes[1].events();
     assert!(events.len() == 8 && gone.iter().all(|event| events.contains(event)), "{events:?}");

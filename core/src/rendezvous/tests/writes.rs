@@ -116,9 +116,7 @@ fn rz12_a_fence_returns_what_was_lent() {
         }
         // Unless it was consumed, the value is there for the next incarnation.
         nodes[0].events();
-        nodes[1] = setup.start(1, 2);
-        nodes[0].admit(1, 2);
-        nodes[1].admit(0, 1);
+        setup.restart(&mut nodes, 1, &[0]);
         if nodes[0].adapter.used() != [0; 3] {
             let again = nodes[1].receive(&key(0, 1), STEP);
             run(&mut nodes[..2]);

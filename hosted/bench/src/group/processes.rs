@@ -16,10 +16,10 @@ use super::{GroupSetting, wait};
 use crate::crew::Worker;
 use crate::error::BenchError;
 use crate::host;
-use crate::phase::{FromWriter, PATIENCE};
-use crate::writer::serve_inherited;
+use crate::phase::{FromWriter, PATIENCE, SOCKET_FD};
+use crate::writer::report_end;
 use weft::packet::{PacketError, Socket};
-use weft::process::Pidfd;
+use weft::process::{Pidfd, adopt_inherited};
 use weft::shm::{Grant, NodeMemory, Segment};
 
 /// How long the root may measure behind the last word.
@@ -89,7 +89,7 @@ fn greet(
 /// # Errors
 /// [`BenchError`], which is sent to the root, too.
 pub fn run_member() -> Result<(), BenchError> {
-    serve_inherited(serve)
+    report_end(&Socket::from_fd(adopt_inherited(SOCKET_FD)?)?, serve)
 }
 
 fn serve(socket: &Socket) -> Result<(), BenchError> {
