@@ -187,7 +187,8 @@ pub fn explore<P: Protocol>(bounds: &Bounds, on_states: &(dyn Fn(u64) + Sync)) -
             // States share what they do not change within one thread, so each makes its own.
             let Some(small) = P::small().into_iter().nth(index) else { return done };
             let name = name(&small, bounds);
-            let found = walk(small, bounds, on_states);
+            let first = ExploredState::small(small, bounds);
+            let found = walk_from(first, bounds, on_states, &mut |_| ());
             tracing::info!(name, states = found.states, finished = found.finished, "explored");
             broken.fetch_or(found.violation.is_some(), Ordering::Relaxed);
             done.push((index, name, found));
@@ -225,9 +226,11 @@ fn name<P>(small: &Small<P>, bounds: &Bounds) -> String {
     name
 }
 
-/// Explores one configuration.
-fn walk<P: Protocol>(small: Small<P>, bounds: &Bounds, on_states: &dyn Fn(u64)) -> Exploration {
-    walk_from(ExploredState::small(small, bounds), bounds, on_states, &mut |_| ())
+/// Explores `small` as [`explore`] does, and with reads of what stands handled at any time.
+#[cfg(feature = "mutants")]
+pub(super) fn walk_twice<P: Protocol>(small: &Small<P>, bounds: &Bounds) -> [Exploration; 2] {
+    let first = || ExploredState::small(small.clone(), bounds);
+    [first(), first().read_at_will()].map(|first| walk_from(first, bounds, &|_| (), &mut |_| ()))
 }
 
 /// Explores what follows from `first`; `look` is shown every state.

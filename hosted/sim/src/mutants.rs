@@ -16,8 +16,9 @@ use std::collections::BTreeSet;
 
 use weft_core::mutant::{Mutant, plant};
 
-use super::explore::Bounds;
-use super::protocol::Violation;
+use super::explore::{Bounds, Exploration, walk_twice};
+use super::neb::Broadcasts;
+use super::protocol::{Small, Violation};
 use super::replay::Replay;
 use super::seeds::{Failed, run_seeds};
 use super::subject::{Expected, Explorer, Subject};
@@ -116,6 +117,12 @@ pub fn judge(
         verdict
     });
     verdicts.collect()
+}
+
+/// What the explorer makes of `small`, and what it makes of it in every order of reads, those that
+/// it leaves out included.
+pub fn explore_reads(small: &Small<Broadcasts>, bounds: &Bounds) -> [Exploration; 2] {
+    walk_twice(small, bounds)
 }
 
 fn judge_planted(

@@ -47,7 +47,8 @@ pub enum GraphFailure {
 }
 
 impl GraphFailure {
-    const ALL: [Self; 3] = [Self::Nothing, Self::Stall, Self::Kill];
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Nothing, Self::Stall, Self::Kill];
 
     /// The failure's name in the table.
     #[must_use]
@@ -105,7 +106,8 @@ pub fn count() -> u64 {
     NODES.map(|nodes| cuts(nodes).len() as u64 * (1 + 2 * u64::from(nodes))).sum()
 }
 
-fn rows(
+/// The same for these sizes and failures alone.
+pub fn rows(
     kinds: impl Iterator<Item = (u16, GraphFailure)>,
     on_run: impl Fn() + Sync,
 ) -> Vec<GraphRow> {
@@ -277,23 +279,6 @@ mod tests {
             assert!(row.removing == 0 || row.failure != GraphFailure::Nothing, "{row:?}");
             assert!(row.terms <= TERMS_MAX, "{row:?}");
         }
-    }
-
-    /// Bugs are planted in the whole process, so this runs alone: `ci/mutants dirnet`, which counts
-    /// the graphs of six nodes, a minute's work, with --full.
-    #[cfg(feature = "mutants")]
-    #[test]
-    fn the_earlier_rule_removes_as_often_as_the_table_says() {
-        use weft_core::{dirnet::MUTANTS, mutant::plant};
-
-        plant(MUTANTS.iter().find(|mutant| mutant.name == "one-witness-removes"));
-        let most = if std::env::var_os("WEFT_GRAPHS_FULL").is_some() { 6 } else { 5 };
-        let nodes = *NODES.start()..=most;
-        let cases = nodes.flat_map(|nodes| GraphFailure::ALL.map(|failure| (nodes, failure)));
-        let rows = rows(cases, || ());
-        plant(None);
-        let found: Vec<_> = rows.iter().map(|row| row.removing_falsely).collect();
-        assert!(FALSE_REMOVALS_BEFORE.starts_with(&found), "{found:?}");
     }
 
     #[test]

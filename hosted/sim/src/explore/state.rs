@@ -66,7 +66,7 @@ enum Late {
 /// When a poster handles what it reads of what stands for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     AtWill,
     /// Before anything else.
     First,
@@ -143,7 +143,7 @@ impl<P: Protocol> ExploredState<P> {
     }
 
     /// The same configuration, with reads of what stands for good handled at any time.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutants"))]
     pub(super) fn read_at_will(self) -> Self {
         Self { settled: Settled::AtWill, ..self }
     }

@@ -103,33 +103,3 @@ fn reads_that_are_put_first_show_in_no_end() {
         assert!(some == every, "{}: {} of {} ends", small.name, some.len(), every.len());
     }
 }
-
-/// Bugs are planted in the whole process, so this runs alone: `ci/mutants neb`.
-#[cfg(feature = "mutants")]
-#[test]
-fn reads_that_are_put_first_hide_no_planted_bug() {
-    use weft_core::mutant::plant;
-    use weft_core::neb::mutants::{EITHER_MUTANTS, MUTANTS, SIGNED_MUTANTS};
-
-    let mut small = at_once(&["n = 3", "one slot"], 1);
-    small.extend(at_once(&["n = 4", "unsigned, one slot"], 0));
-    small.extend(at_once(&["n = 3, W = 8", "two slots"], 0));
-    for mutant in [MUTANTS, SIGNED_MUTANTS, EITHER_MUTANTS].into_iter().flatten() {
-        plant(Some(mutant));
-        let breaks = |small: &Small<Broadcasts>, orders: fn(_) -> _| {
-            let first = orders(ExploredState::small(small.clone(), &BOUNDS));
-            let found = walk_from(first, &BOUNDS, &|_| (), &mut |_| ());
-            assert!(found.finished || found.violation.is_some(), "{}", small.name);
-            found.violation.map(|(violation, _)| violation.checker)
-        };
-        let verdicts = small.iter().map(|small| {
-            let all = breaks(small, ExploredState::read_at_will);
-            let fewer = breaks(small, identity);
-            assert_eq!(fewer.is_some(), all.is_some(), "{}: {}", mutant.name, small.name);
-            fewer
-        });
-        let caught = verdicts.flatten().count();
-        plant(None);
-        println!("{:<29} shown by {caught} of {} small configurations", mutant.name, small.len());
-    }
-}
