@@ -57,7 +57,7 @@ impl Closing {
 }
 
 /// The last report of each other member, about whichever epoch of the root.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Reports<const PEERS: usize>([Option<(u32, Report)>; PEERS]);
 
 impl<const PEERS: usize> Reports<PEERS> {

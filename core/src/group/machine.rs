@@ -21,7 +21,7 @@ use crate::wire::group::{Head, Spread};
 /// Frames of one peer that a poll handles.
 const BATCH: usize = 16;
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Lanes {
     writer: LaneWriter,
     reader: LaneReader,

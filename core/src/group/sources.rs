@@ -18,7 +18,7 @@ const AHEAD: u64 = 96;
 const UNKNOWN: u8 = u8::MAX;
 
 /// The sources of the blocks of one message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sources {
     /// The number of the message; 0 before the first.
     seq: u64,

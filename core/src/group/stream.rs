@@ -35,7 +35,7 @@ pub(super) struct Ack {
 }
 
 /// The stream of one root.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Stream<const PEERS: usize> {
     /// This member is the root.
     pub(super) is_own: bool,

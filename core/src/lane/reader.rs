@@ -19,7 +19,7 @@ pub struct LaneMessage<'a> {
 }
 
 /// The reading end of the lane from one writer, between two incarnations.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub struct LaneReader {
     config: Config,
     writer: Peer,

@@ -20,7 +20,7 @@ use crate::wire::rendezvous::{Shape, Status};
 /// Messages of one peer that a poll handles, and that it sends to one peer.
 const BATCH: usize = 16;
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Lanes {
     writer: LaneWriter,
     reader: LaneReader,

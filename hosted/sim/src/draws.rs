@@ -32,7 +32,7 @@ pub enum Purpose {
 
 /// A stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draws(ChaCha8Rng);
+pub struct Draws(Box<ChaCha8Rng>);
 
 impl Draws {
     /// The stream of `seed` for `purpose`.
@@ -46,7 +46,7 @@ impl Draws {
     pub fn numbered(seed: u64, purpose: Purpose, number: u64) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(purpose as u64 + number);
-        Self(generator)
+        Self(Box::new(generator))
     }
 
     /// 64 random bits.

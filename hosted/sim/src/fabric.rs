@@ -91,4 +91,8 @@ impl<W: BorrowMut<World>> Fabric for SimFabric<W> {
         let me = self.me;
         self.world().admit(me, peer, incarnation)
     }
+
+    fn crc32c(&self, bytes: &[u8]) -> u32 {
+        crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 use weft_core::fabric::{Access, At, CompletionFlags, Failure, Op, Work, WorkId};
 use weft_core::ids::{Incarnation, Peer};
@@ -10,7 +11,7 @@ use weft_core::ids::{Incarnation, Peer};
 /// An operation that owns its bytes.
 #[derive(Clone, Debug, Hash)]
 pub(super) enum OwnedOp {
-    Write { to: At, bytes: Vec<u8> },
+    Write { to: At, bytes: Rc<[u8]> },
     WriteFrom { to: At, from: At, len: u32 },
     Read { from: At, into: At, len: u32 },
     FetchAdd { at: At, add: u64 },
@@ -20,7 +21,7 @@ pub(super) enum OwnedOp {
 impl OwnedOp {
     fn of(op: &Op<'_>) -> Self {
         match *op {
-            Op::Write { to, bytes } => Self::Write { to, bytes: bytes.to_vec() },
+            Op::Write { to, bytes } => Self::Write { to, bytes: bytes.into() },
             Op::WriteFrom { to, from, len } => Self::WriteFrom { to, from, len },
             Op::Read { from, into, len } => Self::Read { from, into, len },
             Op::FetchAdd { at, add } => Self::FetchAdd { at, add },

@@ -28,6 +28,9 @@ mod node;
 mod plans;
 mod small;
 
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
 use weft_core::fabric::{Fabric, Layout, Region};
 use weft_core::group::{Class, Config, Costs, GroupId, Regions, Sizes, Spread, Tree};
 use weft_core::ids::{Incarnation, Peer, PeerSet};
@@ -48,9 +51,9 @@ const PEERS: usize = 6;
 const GROUPS: usize = 2;
 
 /// One run of groups.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct Groupings {
-    layout: Layout,
+    layout: Rc<Layout>,
     config: Config,
     regions: Regions,
     /// The members of each group.
@@ -69,6 +72,13 @@ pub struct Groupings {
     ledger: GroupLedger,
 }
 
+impl Hash for Groupings {
+    /// What follows depends on the ledger alone: the rest is the same in every state of a walk.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ledger.hash(state);
+    }
+}
+
 impl Groupings {
     fn new(sizes: Sizes, lists: Vec<Vec<Peer>>, doomed: PeerSet, blocks_max: u64) -> Self {
         let config = Config::new(sizes).expect("drawn within limits");
@@ -79,7 +89,7 @@ impl Groupings {
         let (len, barriers, gathers) = (None, 0, 0);
         let ledger = GroupLedger::default();
         Self {
-            layout,
+            layout: Rc::new(layout),
             config,
             regions,
             lists,

@@ -24,6 +24,8 @@ mod node;
 mod small;
 mod special;
 
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use weft_core::fabric::{At, Fabric, Layout, Region};
@@ -54,9 +56,9 @@ const SESSION: u64 = 0x5e55;
 const PAYLOAD_MAX: u16 = 40;
 
 /// One run of broadcasts.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct Broadcasts {
-    layout: Layout,
+    layout: Rc<Layout>,
     config: Config,
     regions: Regions,
     /// The number after which every origin begins.
@@ -75,6 +77,13 @@ pub struct Broadcasts {
     ledger: NebLedger,
 }
 
+impl Hash for Broadcasts {
+    /// What follows depends on the ledger alone: the rest is the same in every state of a walk.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ledger.hash(state);
+    }
+}
+
 impl Broadcasts {
     fn new(sizes: Sizes, liars: PeerSet, doomed: PeerSet) -> Self {
         let config = Config::new(sizes).expect("drawn within limits");
@@ -84,7 +93,7 @@ impl Broadcasts {
         let (silent, boasts, forgetful) = (PeerSet::EMPTY, false, PeerSet::EMPTY);
         let (base, script) = (0, Vec::new());
         Self {
-            layout,
+            layout: Rc::new(layout),
             config,
             regions,
             base,

@@ -19,6 +19,9 @@ mod ledger;
 mod node;
 mod small;
 
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
 use weft_core::fabric::{Fabric, Layout};
 use weft_core::rendezvous::{
     Digest, Key, PartSizes, Path, RendezvousConfig, RendezvousRegions, RendezvousSizes, Shape,
@@ -42,9 +45,9 @@ const SLOTS: usize = 6 + 2 * PEERS;
 const PART_LEN: u32 = 40;
 
 /// One run of rendezvous.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct Meetings {
-    layout: Layout,
+    layout: Rc<Layout>,
     config: RendezvousConfig,
     regions: RendezvousRegions,
     /// Steps that values belong to.
@@ -83,13 +86,20 @@ pub struct Worth {
 /// The name of a value: its key and its step.
 pub type MeetingName = (Key, i64);
 
+impl Hash for Meetings {
+    /// What follows depends on the ledger alone: the rest is the same in every state of a walk.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ledger.hash(state);
+    }
+}
+
 impl Meetings {
     fn new(sizes: RendezvousSizes, (steps, len_max, wait_us): (u64, u64, u64)) -> Self {
         let config = RendezvousConfig::new(sizes).expect("drawn within limits");
         let mut layout = Layout::new(sizes.peers);
         let regions = config.add_regions(&mut layout).expect("few regions for few peers");
         let ledger = MeetingLedger::default();
-        let (hands_over, script) = (false, None);
+        let (layout, hands_over, script) = (Rc::new(layout), false, None);
         Self { layout, config, regions, steps, len_max, wait_us, hands_over, script, ledger }
     }
 

@@ -108,8 +108,8 @@ pub struct World {
     now: u64,
     places: Vec<PeerState>,
     /// By poster, then by target.
-    pairs: Vec<PairFlights>,
-    stale: Vec<Flight>,
+    pairs: Vec<CopyOnWrite<PairFlights>>,
+    stale: CopyOnWrite<Vec<Flight>>,
     messages: Vec<PortMessage>,
     timing: Option<EventQueue>,
     faults: Faults,
@@ -196,8 +196,8 @@ impl World {
         Self {
             now: 0,
             places: (0..peers as u64).map(place).collect(),
-            pairs: vec![PairFlights::default(); peers * peers],
-            stale: Vec::new(),
+            pairs: vec![CopyOnWrite::default(); peers * peers],
+            stale: CopyOnWrite::default(),
             messages: Vec::new(),
             timing,
             faults,
@@ -275,7 +275,7 @@ impl World {
 
     fn pair(&mut self, from: Peer, to: Peer) -> &mut PairFlights {
         let peers = self.places.len();
-        &mut self.pairs[from.index() * peers + to.index()]
+        self.pairs[from.index() * peers + to.index()].change()
     }
 
     fn pair_ref(&self, from: Peer, to: Peer) -> &PairFlights {

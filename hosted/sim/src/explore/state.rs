@@ -396,7 +396,7 @@ impl<P: Protocol> ExploredState<P> {
         self.world.choose(choice);
         if let Choice::Land(from, to) = choice {
             // No peer sees a completion before the poster's next step, which may come at any time.
-            while self.world.choices().contains(&Choice::Complete(from, to)) {
+            while self.world.completes(from, to) {
                 self.world.choose(Choice::Complete(from, to));
             }
         }

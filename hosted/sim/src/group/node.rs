@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weft_core::decision::Decision;
 use weft_core::fabric::{At, Completion, Fabric, Memory};
-use weft_core::group::{Delivery, Grank, GroupId, Groups, Receipt};
+use weft_core::group::{Delivery, Grank, Group, GroupId, Groups, Receipt};
 use weft_core::ids::{Incarnation, Peer, PeerSet, Term};
 
 use super::calls::Value;
@@ -147,16 +147,17 @@ struct Unreleased {
 pub struct GroupNode {
     me: Peer,
     incarnation: Incarnation,
-    groups: Groups<PEERS, GROUPS>,
+    /// Boxed, so that a copy of the node does not move the room of those that are not open.
+    groups: Groups<PEERS, GROUPS, Box<Group<PEERS>>>,
     /// Messages that were ordered and had no room yet, for each group.
-    owed: Vec<u32>,
-    drafts: Vec<Option<BegunMessage>>,
+    owed: [u32; GROUPS],
+    drafts: [Option<BegunMessage>; GROUPS],
     /// Oldest first.
     hands: VecDeque<Unreleased>,
     /// Roots whose end was delivered, for each group.
-    lost: Vec<PeerSet>,
+    lost: [PeerSet; GROUPS],
     /// Groups that it has come back to, and that have not opened yet.
-    closed: Vec<bool>,
+    closed: [bool; GROUPS],
     /// It was removed in an earlier incarnation: it takes no part.
     retired: bool,
     /// The term of the last removal.
@@ -179,11 +180,11 @@ impl GroupNode {
             me,
             incarnation,
             groups,
-            owed: vec![0; run.lists.len()],
-            drafts: vec![None; run.lists.len()],
+            owed: [0; GROUPS],
+            drafts: [None; GROUPS],
             hands: VecDeque::new(),
-            lost: vec![PeerSet::EMPTY; run.lists.len()],
-            closed: vec![epoch > 1; run.lists.len()],
+            lost: [PeerSet::EMPTY; GROUPS],
+            closed: [epoch > 1; GROUPS],
             retired: run.is_out(me, incarnation),
             term: Term::of_epoch(0),
         };

@@ -89,7 +89,8 @@ impl std::hash::Hash for MeetingNode {
 pub struct MeetingNode {
     me: Peer,
     incarnation: Incarnation,
-    adapter: Adapter<PEERS, SLOTS>,
+    /// Long, so that a copy of it is moved as seldom as can be.
+    adapter: Box<Adapter<PEERS, SLOTS>>,
     asked: Vec<PendingReceive>,
     /// Values that are not consumed, nor dropped with their step.
     sent: Vec<(OfferId, MeetingName, Worth)>,
@@ -106,7 +107,7 @@ impl MeetingNode {
     pub(super) fn new(run: &Meetings, seat: &mut Seat<'_, MeetingEvent>) -> Self {
         let (me, incarnation) = (seat.me(), seat.incarnation);
         let started = (incarnation, incarnation.0);
-        let adapter = Adapter::new(&seat.fabric, run.config, run.regions, started);
+        let adapter = Adapter::new(&seat.fabric, run.config, run.regions, started).into();
         let (asked, sent, handed, over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut admitted = [Incarnation(0); PEERS];
         admitted[me.index()] = incarnation;

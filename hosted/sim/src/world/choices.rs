@@ -46,7 +46,7 @@ impl World {
                 if self.overtaking(from, to).is_some() {
                     choices.push(Choice::Overtake(from, to));
                 }
-                if pair.completing().is_some() {
+                if self.completes(from, to) {
                     choices.push(Choice::Complete(from, to));
                 }
             }
@@ -54,6 +54,11 @@ impl World {
         choices.extend((0..self.stale.len()).map(Choice::LandLate));
         choices.extend((0..self.messages.len()).map(Choice::Deliver));
         choices
+    }
+
+    /// Whether [`Choice::Complete`] is one of them.
+    pub(crate) fn completes(&self, from: Peer, to: Peer) -> bool {
+        self.pair_ref(from, to).completing().is_some()
     }
 
     /// The write of the pair that may land before its earlier reads and atomics.

@@ -6,6 +6,7 @@ use weft_core::ids::{Incarnation, Peer};
 use super::{DueEvent, ROOM, World};
 use crate::fault::SimFault;
 use crate::flight::{Flight, FlightLoss, FlightStage, OwnedOp};
+use crate::shared::CopyOnWrite;
 
 /// Whether work may take effect at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,7 +400,7 @@ impl World {
         }
         let after = self.span(1_000, 30_000_000);
         self.schedule(after, DueEvent::Late { flight: flight.number });
-        self.stale.push(flight);
+        self.stale.change().push(flight);
     }
 
     /// Stale flights up to this one, of its pair, land or bounce, in posting order (F-1).
@@ -410,8 +411,8 @@ impl World {
         let is_due = |flight: &Flight| {
             flight.from == found.from && flight.to == found.to && flight.number <= number
         };
-        let (due, rest) = std::mem::take(&mut self.stale).into_iter().partition(is_due);
-        self.stale = rest;
+        let (due, rest) = self.stale.iter().cloned().partition(is_due);
+        self.stale = CopyOnWrite::new(rest);
         let due: Vec<Flight> = due;
         for flight in due {
             self.land_stale(flight);
@@ -421,11 +422,13 @@ impl World {
     /// Stale flights that bounce whenever they land are gone.
     pub(crate) fn drop_bouncing(&mut self) {
         let is_open = |flight: &Flight| self.gate(flight) != Gate::Closed;
-        let (open, closed): (Vec<_>, Vec<_>) = self.stale.clone().into_iter().partition(is_open);
-        for flight in closed {
+        let (open, closed): (Vec<_>, Vec<_>) = self.stale.iter().cloned().partition(is_open);
+        for flight in &closed {
             self.memory(flight.to.0).drop_arrival(flight.number);
         }
-        self.stale = open;
+        if !closed.is_empty() {
+            self.stale = CopyOnWrite::new(open);
+        }
     }
 
     fn land_stale(&mut self, mut flight: Flight) {
