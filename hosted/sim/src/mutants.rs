@@ -201,7 +201,10 @@ fn explore(subject: &Subject, expected: Explorer, bounds: &Bounds) -> Explored {
         return Explored { states: 0, finished: false, found: None };
     }
     let is_expected = |found| matches!(expected, Explorer::Finds(all) if all.contains(&found));
-    let mut states_max = FIRST_STATES.min(bounds.states_max);
+    // Where nothing is to be noticed, nothing is to be noticed soon.
+    let is_missed = matches!(expected, Explorer::Misses(_));
+    let first = if is_missed { bounds.states_max } else { FIRST_STATES };
+    let mut states_max = first.min(bounds.states_max);
     loop {
         let explored = walk(subject, &Bounds { states_max, ..*bounds });
         let is_noticed = explored.found.is_some_and(is_expected);
