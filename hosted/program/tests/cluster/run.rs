@@ -17,11 +17,13 @@ pub(crate) fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_weft")).parent().expect("a target directory");
+        let is_release = folder.ends_with("release");
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--package", "weft", "--package", "weft-c"]);
-        build.args(["--lib", "--examples", "--quiet"]);
-        if folder.ends_with("release") {
-            build.arg("--release");
+        // With the profile and the features of `ci/test`, for then all of it is built already.
+        build.args(["build", "--profile", if is_release { "release" } else { "test" }]);
+        build.args(["--workspace", "--lib", "--examples", "--quiet"]);
+        if cfg!(feature = "rivals") {
+            build.args(["--features", "weft-program/rivals"]);
         }
         let target = folder.parent().expect("a target directory");
         build.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
