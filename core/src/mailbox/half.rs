@@ -13,8 +13,6 @@
 //! damaged word misleads no successor. Zeroed memory is the journal of a mailbox that was never
 //! used.
 
-use core::ops::Range;
-
 use super::mutants::{
     BITMAP_NOT_CLEARED, JOURNAL_IGNORED, RUN_UNJOURNALLED, SEEN_END_KEPT, STAMPS_NOT_CLEARED,
     TAKE_JOURNALLED, TAKEN_BEHIND_RUN,
@@ -39,6 +37,9 @@ pub(super) enum Ticket {
 /// No half is ever closed with nothing owed.
 const OWED_OPEN: u32 = 0;
 
+/// In the first epoch of so many, and in the one behind it, all stamps of their half are cleared.
+const CLEAR_EVERY: u32 = 1 << 16;
+
 /// The tickets of one epoch.
 #[derive(Clone, Debug, Hash)]
 pub(super) struct Half<const SLOTS: usize> {
@@ -47,12 +48,12 @@ pub(super) struct Half<const SLOTS: usize> {
     /// All tickets below are taken or done.
     next: u32,
     done: u32,
-    /// Slots of tickets from here on carry no stamp of theirs.
-    stamped: u32,
     /// All skipped tickets are below.
     skipped: u32,
     /// The end of the write whose last slot was seen last, in tickets; zero for none.
     pub(super) seen_end: u32,
+    /// The first ticket of that write, if it is packed.
+    pub(super) packed_from: Option<u32>,
     /// This owner began the epoch, so no earlier one took of it.
     pub(super) is_own: bool,
     /// The owed tickets were read from the word, not assumed, and no sender was fenced since: an
@@ -72,9 +73,9 @@ impl<const SLOTS: usize> Half<SLOTS> {
             owed: 0,
             next: 0,
             done: 0,
-            stamped: SLOTS as u32,
             skipped: 0,
             seen_end: 0,
+            packed_from: None,
             is_own: true,
             is_certain: true,
             has_strays: false,
@@ -92,7 +93,7 @@ impl<const SLOTS: usize> Half<SLOTS> {
             *self = Self { is_own: false, is_certain: false, ..Self::drained(epoch) };
         } else {
             // Before the journal names the epoch: a successor that finds it there relies on this.
-            self.clear_stamps(fabric, place);
+            self.clear_stamps(fabric, place, epoch);
             self.renew(epoch);
         }
         place.record(fabric, epoch, OWED_OPEN);
@@ -109,25 +110,23 @@ impl<const SLOTS: usize> Half<SLOTS> {
     /// touched: the others are open, and there may be thousands.
     fn renew(&mut self, epoch: u32) {
         self.tickets[..self.owed as usize].fill(Ticket::Open);
-        (self.epoch, self.stamped) = (epoch, self.owed);
+        self.epoch = epoch;
         (self.owed, self.next, self.done, self.skipped) = (0, 0, 0, 0);
         (self.is_own, self.is_certain, self.has_strays) = (true, true, false);
         if !SEEN_END_KEPT.is_planted() {
-            self.seen_end = 0;
+            (self.seen_end, self.packed_from) = (0, None);
         }
     }
 
-    /// Clears the stamps of the tickets that the epoch before did not give out (MB-11). Otherwise a
-    /// slot that only bursts reach would hold a message of 2^32 epochs ago when the epoch wraps.
-    /// Strays are in any slot, and would be found when their epoch comes. The half is drained and
-    /// not open, so no peer writes it.
-    fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>) {
-        if STAMPS_NOT_CLEARED.is_planted() {
-            return;
+    /// Clears all stamps before `epoch` begins, now and then (MB-11): otherwise a slot that only
+    /// bursts reach, or none but the first of packed writes, would hold a message of 2^32 epochs
+    /// ago when the epoch wraps. Strays would be found when their epoch comes. The half is drained
+    /// and not open, so no peer writes it.
+    fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>, epoch: u32) {
+        let is_due = self.has_strays || epoch % CLEAR_EVERY < 2;
+        if is_due && !STAMPS_NOT_CLEARED.is_planted() {
+            place.clear_stamps(fabric, epoch);
         }
-        let slots = place.config.slots();
-        let range = if self.has_strays { 0..slots } else { self.owed..self.stamped.min(slots) };
-        place.clear_stamps(fabric, self.epoch, range);
     }
 
     /// The half of `epoch` as journalled; `owed` tickets were given out if it is still open.
@@ -190,6 +189,12 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.is_own && self.skipped == 0
     }
 
+    /// The first ticket of the write that was seen last, if that is packed and `ticket` is one of
+    /// those behind.
+    pub(super) fn packed_head(&self, ticket: u32) -> Option<u32> {
+        self.packed_from.filter(|head| *head < ticket && ticket < self.seen_end)
+    }
+
     pub(super) fn is_open(&self, ticket: u32) -> bool {
         matches!(self.tickets[ticket as usize], Ticket::Open | Ticket::Returned)
     }
@@ -248,6 +253,17 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.owe(self.next);
     }
 
+    /// The next `count` tickets, which are open, are taken, as by [`Self::take_next`].
+    pub(super) fn take_more(&mut self, fabric: &impl Fabric, place: Place<'_>, count: u32) {
+        let end = self.next + count;
+        self.tickets[self.next as usize..end as usize].fill(Ticket::Taken);
+        for ticket in (self.next..end).filter(|_| TAKE_JOURNALLED.is_planted()) {
+            self.journal(fabric, place, ticket);
+        }
+        self.next = end;
+        self.owe(end);
+    }
+
     /// Marks the tickets of `run` as done, if all of them are taken; whether they were.
     #[inline]
     pub(super) fn finish_run(&mut self, fabric: &impl Fabric, place: Place<'_>, run: Run) -> bool {
@@ -287,9 +303,6 @@ impl<const SLOTS: usize> Half<SLOTS> {
 
     /// `ticket` has no message and never will.
     pub(super) fn skip(&mut self, fabric: &impl Fabric, place: Place<'_>, ticket: u32) {
-        // No peer can write the slot any more; it holds a message of an earlier epoch, or of this
-        // one without the end of its write.
-        place.clear_stamps(fabric, self.epoch, ticket..ticket + 1);
         self.skipped = self.skipped.max(ticket + 1);
         self.finish(fabric, place, ticket);
         self.advance_over(ticket);
@@ -375,17 +388,13 @@ impl Place<'_> {
         if undecided && shown == before.epoch { shown } else { newest.epoch }
     }
 
-    /// Clears the stamps of the slots of `tickets`: they hold no message in any epoch.
-    fn clear_stamps(self, fabric: &impl Fabric, epoch: u32, tickets: Range<u32>) {
-        if tickets.is_empty() {
-            return;
-        }
-        let Range { start: ticket, end } = tickets;
+    /// Clears the stamps of all slots of the half that `epoch` uses: they hold no message in any
+    /// epoch.
+    fn clear_stamps(self, fabric: &impl Fabric, epoch: u32) {
         let (stride, memory) = (self.config.stride(), fabric.memory());
-        let At { region, offset } = self.regions.slot(self.config, Stamp { epoch, ticket }).end;
+        let At { region, offset } = self.regions.slot(self.config, Stamp { epoch, ticket: 0 }).end;
         let mut at = offset - 8;
-        let slots = (offset - stride, stride, end - ticket);
-        memory.load_ends(region, slots, |[word]| {
+        memory.load_ends(region, (offset - stride, stride, self.config.slots()), |[word]| {
             if word != cleared(word) {
                 memory.store(region, at, cleared(word));
             }

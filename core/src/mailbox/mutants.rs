@@ -52,6 +52,8 @@ pub(super) const TAKEN_BEHIND_RUN: Mutant =
     mutant("taken-ticket-behind-a-run-unnoticed", "nothing is delivered twice");
 pub(super) const RUN_UNJOURNALLED: Mutant =
     mutant("run-released-without-its-journal", "what was released is not delivered again");
+pub(super) const HEAD_NOT_SOUGHT: Mutant =
+    mutant("head-of-a-packed-write-not-sought", "what was put is delivered");
 
 /// All of them.
 pub const MUTANTS: &[Mutant] = &[
@@ -77,4 +79,5 @@ pub const MUTANTS: &[Mutant] = &[
     SEEN_END_KEPT,
     TAKEN_BEHIND_RUN,
     RUN_UNJOURNALLED,
+    HEAD_NOT_SOUGHT,
 ];

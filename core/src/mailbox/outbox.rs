@@ -1,7 +1,8 @@
 //! The writer's side: one [`Outbox`] for each owner.
 //!
 //! Messages are staged, then put together: one fetch-add reserves a ticket for each, one write
-//! fills the neighbouring slots (MB-3, MB-8).
+//! fills the neighbouring slots (MB-3, MB-8). They are staged as they will be written: each in a
+//! slot of its own; or packed, as long as all have the length and the kind of the first one.
 //!
 //! ```text
 //!            flush                 ticket                    written
@@ -29,7 +30,10 @@ use crate::fabric::{
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
-use crate::wire::slot::{Sealing, Stamp, TRAILER_LEN, Trailer, checksum, seal_by_stamps, used};
+use crate::wire::slot::{
+    Packing, Sealing, Stamp, TRAILER_LEN, Trailer, checksum, form_of, seal_by_stamps, seal_packed,
+    used,
+};
 
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
@@ -131,7 +135,47 @@ pub struct Outbox {
     /// The open half was full, or its count implausible: probe before adding to it again.
     full: bool,
     staged: u32,
+    /// Writes may be packed: slots are sealed by their stamps.
+    packs: bool,
+    /// Where more than one message is staged: they are packed.
+    packed: Option<Packed>,
     stage: [u8; INLINE_LEN],
+}
+
+/// The packed messages that are staged.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    packing: Packing,
+    /// Length and kind of each.
+    form: (u16, u16),
+    /// Where the next payload begins.
+    at: u32,
+    /// Where its slot has its stamp.
+    end: u32,
+    /// How many more may be staged without a closer look; zero while a flush is under way.
+    room: u32,
+}
+
+impl Packed {
+    /// `count` messages of one `form`, in slots of `stride` bytes; `None` if packing saves nothing.
+    fn new(stride: u32, form: (u16, u16), count: u32) -> Option<Self> {
+        let packing = Packing::new(stride, form.0)?;
+        let at = packing.offset(count);
+        Some(Self { packing, form, at, end: at - at % stride + stride - 8, room: 0 })
+    }
+
+    /// Where the next payload goes.
+    #[inline(always)]
+    const fn next(&mut self, stride: u32) -> u32 {
+        let (at, place) = (self.at, self.packing.place());
+        self.room -= 1;
+        self.at += place;
+        if self.at + place > self.end {
+            self.at = self.end + 8;
+            self.end += stride;
+        }
+        at
+    }
 }
 
 impl core::hash::Hash for Outbox {
@@ -142,8 +186,10 @@ impl core::hash::Hash for Outbox {
         let Self { state: stage_of_put, sequence, .. } = self;
         let Self { unknown, attempt, full, staged, stage, .. } = self;
         (config, regions, me, owner, incarnation, stage_of_put, sequence).hash(state);
-        (unknown, attempt, full).hash(state);
-        stage[..(staged * self.config.stride()) as usize].hash(state);
+        (unknown, attempt, full, self.packed().map(|it| it.form)).hash(state);
+        let slots = if self.packed().is_some() { 1 } else { *staged };
+        stage[..(slots * self.config.stride()) as usize].hash(state);
+        self.payloads().skip(slots as usize).for_each(|payload| payload.hash(state));
     }
 }
 
@@ -171,6 +217,8 @@ impl Outbox {
             attempt: 0,
             full: false,
             staged: 0,
+            packs: config.sealing(fabric) == Sealing::Stamp,
+            packed: None,
             stage: [0; INLINE_LEN],
         };
         outbox.claim(fabric, Claim::Idle);
@@ -203,11 +251,25 @@ impl Outbox {
 
     /// The payloads of the staged messages, in order.
     pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
-        let slots = self.stage.chunks_exact(self.config.stride() as usize);
-        slots.take(self.staged as usize).map(|slot| {
-            let len = len_of(slot);
-            &slot[slot.len() - used(len)..][..len]
+        let packed = self.packed();
+        (0..self.staged).map(move |index| {
+            let at = packed.filter(|_| index > 0).map(|it| (it.packing.offset(index), it.form.0));
+            let (at, len) = at.unwrap_or_else(|| self.in_slot(index));
+            &self.stage[at as usize..][..usize::from(len)]
         })
+    }
+
+    /// Where the payload of the slot `index` is staged, and its length.
+    fn in_slot(&self, index: u32) -> (u32, u16) {
+        let stride = self.config.stride();
+        let end = (index + 1) * stride;
+        let (len, _) = form_of(&self.stage[(end - stride) as usize..end as usize]);
+        (end - used(len.into()) as u32, len)
+    }
+
+    /// How the staged messages are packed, if they are.
+    const fn packed(&self) -> Option<Packed> {
+        if self.staged > 1 { self.packed } else { None }
     }
 
     /// Adds a message to the batch.
@@ -216,6 +278,21 @@ impl Outbox {
     /// [`StageError`].
     #[inline(always)]
     pub fn stage(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
+        if let Some(packed) = &mut self.packed
+            && packed.room > 0
+            && (usize::from(packed.form.0), packed.form.1) == (payload.len(), kind)
+        {
+            let at = packed.next(self.config.stride()) as usize;
+            copy_padded(payload, &mut self.stage[at..]);
+            self.staged += 1;
+            return Ok(());
+        }
+        self.stage_closely(kind, payload)
+    }
+
+    /// As [`Self::stage`], for the first messages of a batch, and where it is not packed.
+    #[inline(always)]
+    fn stage_closely(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
         if !matches!(self.state, State::Idle | State::Lost) {
             return Err(StageError::Busy);
         }
@@ -226,24 +303,54 @@ impl Outbox {
         #[expect(clippy::cast_possible_truncation, reason = "checked")]
         let len = payload.len() as u16;
         let end = ((self.staged + 1) * self.config.stride()) as usize;
-        let Some(slot) = self.stage.get_mut(end - used(payload.len())..end) else {
+        if end > INLINE_LEN {
             return Err(StageError::BatchFull { limit: self.config.batch() });
-        };
-        if let (Some(first), Ok(word)) = (slot.first_chunk_mut(), <[u8; 8]>::try_from(payload)) {
-            // A call costs more than the copy of a word.
-            *first = word;
-        } else {
-            // The padding, before the payload covers the rest of its word.
-            let padded = slot.len() - TRAILER_LEN;
-            if let Some(last) = slot[..padded].last_chunk_mut::<8>() {
-                *last = [0; 8];
-            }
-            slot[..payload.len()].copy_from_slice(payload);
         }
+        let may_pack = self.packs && (self.staged == 1 || self.packed().is_some());
+        if may_pack && let Some(at) = self.pack((len, kind)) {
+            copy_padded(payload, &mut self.stage[at as usize..]);
+            self.staged += 1;
+            return Ok(());
+        }
+        let slot = &mut self.stage[end - used(payload.len())..end];
+        copy_padded(payload, slot);
         let (sender, incarnation) = (self.me.0, self.incarnation);
         Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
         self.staged += 1;
         Ok(())
+    }
+
+    /// Where a message of `form` goes behind the staged ones, one at least, if all of them can be
+    /// packed; else gives each a slot of its own.
+    #[inline(never)]
+    fn pack(&mut self, form: (u16, u16)) -> Option<u32> {
+        let stride = self.config.stride();
+        if self.staged == 1 {
+            self.packed = Packed::new(stride, form_of(&self.stage[..stride as usize]), 1);
+        }
+        let (batch, staged) = (self.config.batch(), self.staged);
+        let packed = self.packed.as_mut().filter(|packed| packed.form == form);
+        if let Some(packed) = packed {
+            packed.room = batch - staged;
+            return Some(packed.next(stride));
+        }
+        self.unpack();
+        None
+    }
+
+    /// Gives each staged message a slot of its own.
+    fn unpack(&mut self) {
+        let Some(Packed { packing, form: (len, kind), .. }) = self.packed.take() else { return };
+        let stride = self.config.stride();
+        let (sender, incarnation) = (self.me.0, self.incarnation);
+        // The last first: a slot lies behind all the places of the messages before.
+        for index in (1..self.staged).rev() {
+            let (from, end) = (packing.offset(index) as usize, ((index + 1) * stride) as usize);
+            let to = end - used(len.into());
+            self.stage.copy_within(from..from + end - TRAILER_LEN - to, to);
+            let trailer = Trailer { len, sender, kind, incarnation, ..Trailer::default() };
+            trailer.write(&mut self.stage[to..end]);
+        }
     }
 
     /// Forgets what is staged. Does nothing while a flush is under way.
@@ -257,6 +364,7 @@ impl Outbox {
             self.sequence = self.sequence.wrapping_add(self.unknown);
             self.unknown = 0;
             self.staged = 0;
+            self.packed = None;
         }
     }
 
@@ -284,6 +392,9 @@ impl Outbox {
     /// As [`Self::flush`].
     #[inline(always)]
     pub fn flush_now(&mut self, fabric: &mut impl Fabric) -> Result<Option<u32>, PostError> {
+        if let Some(packed) = &mut self.packed {
+            packed.room = 0;
+        }
         match self.state {
             State::Idle if self.staged > 0 && !self.full => self.reserve(fabric),
             _ => self.flush_late(fabric).map(|()| None),
@@ -470,9 +581,14 @@ impl Outbox {
         self.claim(fabric, Claim::Holding { first, count });
         let sealing = config.sealing(fabric);
         let stride = config.stride() as usize;
-        let slots = &mut self.stage[..count as usize * stride];
+        let (len, is_packed) = self.extent(&config, count);
+        let slots = &mut self.stage[..len];
         #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
-        seal_by_stamps(slots.chunks_exact_mut(stride), first, count as u16, self.sequence);
+        if is_packed {
+            seal_packed(slots, stride, first, (self.me.0, count as u16, self.sequence));
+        } else {
+            seal_by_stamps(slots.chunks_exact_mut(stride), first, count as u16, self.sequence);
+        }
         if sealing == Sealing::Checksum {
             slots.chunks_exact_mut(stride).for_each(|slot| checksum(slot, |it| fabric.crc32c(it)));
         }
@@ -503,9 +619,9 @@ impl Outbox {
     ) -> Option<u32> {
         let stride = config.stride() as usize;
         // What the first slot does not use stays. The last word is the stamp of the last slot.
-        let len = len_of(&self.stage[..stride]);
+        let len = usize::from(form_of(&self.stage[..stride]).0);
         let to = self.regions.slot(config, first).start(len);
-        let bytes = &self.stage[stride - used(len)..count as usize * stride];
+        let bytes = &self.stage[stride - used(len)..self.extent(config, count).0];
         let (id, op) = (self.work_id(true), Op::Write { to, bytes });
         match fabric.post_now(self.owner, Work { id, op, flags: CompletionFlags::WAKE }) {
             Ok(posted) => {
@@ -544,11 +660,34 @@ impl Outbox {
         }
         let left = self.staged - count;
         if left > 0 {
-            let stride = self.config.stride() as usize;
-            self.stage.copy_within(count as usize * stride..self.staged as usize * stride, 0);
+            self.move_up(count);
         }
         self.staged = left;
         count
+    }
+
+    /// Stages the messages from `count` on in front: those before are put.
+    fn move_up(&mut self, count: u32) {
+        let (stride, staged) = (self.config.stride() as usize, self.staged as usize);
+        let Some(Packed { packing, form, .. }) = self.packed() else {
+            return self.stage.copy_within(count as usize * stride..staged * stride, 0);
+        };
+        let first = stride - used(form.0.into());
+        for index in count..self.staged {
+            let from = packing.offset(index) as usize;
+            let to = if index == count { first } else { packing.offset(index - count) as usize };
+            self.stage.copy_within(from..from + stride - TRAILER_LEN - first, to);
+        }
+        self.packed = Packed::new(self.config.stride(), form, self.staged - count);
+    }
+
+    /// Bytes of the slots of the first `count` staged messages, and whether these are packed.
+    #[inline(always)]
+    fn extent(&self, config: &Config, count: u32) -> (usize, bool) {
+        match self.packed.filter(|_| count > 1) {
+            Some(packed) => ((packed.packing.slots(count) * config.stride()) as usize, true),
+            None => (count as usize * config.stride() as usize, false),
+        }
     }
 
     /// Sets the claim; it is visible before anything that is posted afterwards.
@@ -583,11 +722,20 @@ impl Outbox {
     }
 }
 
-/// Payload bytes of the staged `slot`.
-#[inline]
-fn len_of(slot: &[u8]) -> usize {
-    let at = slot.len() - TRAILER_LEN;
-    usize::from(u16::from_le_bytes([slot[at], slot[at + 1]]))
+/// Copies `payload` to the beginning of `place`, padded with zeros to a multiple of 8 bytes.
+#[inline(always)]
+fn copy_padded(payload: &[u8], place: &mut [u8]) {
+    if let (Some(first), Ok(word)) = (place.first_chunk_mut(), <[u8; 8]>::try_from(payload)) {
+        // A call costs more than the copy of a word.
+        *first = word;
+    } else {
+        // The padding, before the payload covers the rest of its word.
+        let padded = payload.len().next_multiple_of(8);
+        if let Some(last) = place[..padded].last_chunk_mut::<8>() {
+            *last = [0; 8];
+        }
+        place[..payload.len()].copy_from_slice(payload);
+    }
 }
 
 impl Stamp {

@@ -380,12 +380,14 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             if half.epoch() != epoch {
                 continue;
             }
+            let mut search = self.search(fabric, Stamp { epoch, ticket: half.next() });
             for ticket in half.next()..half.owed() {
+                let stamp = Stamp { epoch, ticket };
+                let found = self.pass(fabric, stamp, &mut search);
                 if !self.halves[(epoch & 1) as usize].is_open(ticket) {
                     continue;
                 }
-                let stamp = Stamp { epoch, ticket };
-                match self.copy_slot(fabric, stamp) {
+                match found.and_then(|head| self.copy_message(fabric, stamp, head)) {
                     Some(trailer)
                         if !held_up.contains(Peer(trailer.sender))
                             || self.is_next(&trailer)
@@ -477,13 +479,16 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             if half.epoch() != epoch {
                 continue;
             }
+            let mut search = self.search(fabric, Stamp { epoch, ticket: half.next() });
             for ticket in half.next()..half.owed() {
                 let stamp = Stamp { epoch, ticket };
+                let found = self.pass(fabric, stamp, &mut search);
                 let open = self.halves[(epoch & 1) as usize].is_open(ticket);
                 let looked = || TICKETS_SKIPPED_UNSEEN.is_planted();
                 if open
                     && self.inquiry.clears(stamp)
-                    && (looked() || self.copy_slot(fabric, stamp).is_none())
+                    && (looked()
+                        || found.and_then(|head| self.copy_message(fabric, stamp, head)).is_none())
                 {
                     debug!("ticket {} of epoch {} skipped", ticket, epoch);
                     self.counters.skipped += 1;

@@ -8,23 +8,38 @@
 //! The slot ends with the trailer, and the payload, padded with zeros to a multiple of 8 bytes,
 //! ends where the trailer begins: a short message leaves the beginning of its slot as it was. `len`
 //! counts payload bytes. `incarnation` is the low half of the sender's. `epoch` and `ticket` are
-//! the slot's stamp, so that bytes of an earlier use are not accepted. `run` counts the slots of
+//! the slot's stamp, so that bytes of an earlier use are not accepted. `run` counts the messages of
 //! the same write from this one on, itself included; with 0 a slot holds no message.
+//!
+//! Sealed by stamps, a write of several messages of one length and one kind may be *packed*, which
+//! bit 14 of the first slot's `run` says. That slot holds the first message. The next ones follow
+//! in as many slots as they need, the rest of theirs stay as they were:
+//!
+//! ```text
+//! payload │ … │ payload │ unused │ epoch │ ticket │ run
+//! ```
+//!
+//! A payload takes its length, rounded up to words, and at least one. `ticket` is that of the slot
+//! itself, and bit 15 of `run` says that the slot is part of a packed write: bits 0 to 7 count its
+//! slots from this one on, bits 8 to 13 name the sender.
 //!
 //! How a reader knows that all of a slot has arrived ([`Sealing`]) depends on the fabric. The
 //! checksum runs over padded payload and trailer, with the checksum field itself as zero.
 
 use core::fmt;
+use core::ops::Range;
 
 use super::mutants::{CHECK_BEFORE_COPY, CHECKSUM_SKIPPED, RUN_IGNORED, STAMP_IGNORED};
 use super::{u16_at, u64_at};
-use crate::fabric::{At, Memory};
+use crate::fabric::{At, INLINE_LEN, Memory};
+use crate::ids::PeerSet;
 
 /// Length of the trailer in bytes.
 pub const TRAILER_LEN: usize = 24;
 
 /// The trailer and the word before it; each slot has so much.
 const END_LEN: u32 = TRAILER_LEN as u32 + 8;
+const INLINE_MAX: u32 = INLINE_LEN as u32;
 
 /// Where the fields lie in the trailer that are written when a slot is sealed.
 mod field {
@@ -89,7 +104,16 @@ impl Stamp {
         self.epoch as u64 | (self.ticket as u16 as u64) << 32 | (run as u64) << RUN_SHIFT
     }
 
-    /// The run in `word`, the last one of a slot, if it carries this stamp and a message.
+    /// The last word of a slot with this stamp in a packed write of `sender`, the first of `slots`
+    /// that are left of it.
+    #[inline]
+    #[must_use]
+    const fn sealed_part(self, slots: u32, sender: u16) -> u64 {
+        #[expect(clippy::cast_possible_truncation, reason = "a write has fewer slots")]
+        self.sealed(PART | sender << PART_SENDER_SHIFT | slots as u16)
+    }
+
+    /// The run in `word`, the last one of a slot, if it carries this stamp.
     #[inline]
     #[must_use]
     pub const fn run_in(self, word: u64) -> Option<u16> {
@@ -108,6 +132,58 @@ const SEQUENCE_STEP: u64 = 1 << 32;
 const SEALED_STEP: u64 = (1_u64 << 32).wrapping_sub(1 << RUN_SHIFT);
 /// Where the kind lies in the second word of a trailer.
 const KIND_MASK: u64 = 0xffff << 32;
+
+/// In the run of a slot: the first one of a packed write.
+const PACKED: u16 = 1 << 14;
+/// In the run of a slot: one of a packed write behind the first.
+const PART: u16 = 1 << 15;
+/// Where the sender lies in the run of such a slot.
+const PART_SENDER_SHIFT: u32 = 8;
+const _: () = assert!(PeerSet::CAPACITY << PART_SENDER_SHIFT <= PACKED as usize);
+const _: () = assert!(INLINE_LEN / END_LEN as usize <= 1 << (PART_SENDER_SHIFT - 1));
+
+/// Where the payloads of a packed write lie behind the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Packing {
+    stride: u32,
+    /// Bytes that a payload takes.
+    place: u32,
+    /// Payloads in a slot: two at least.
+    per_slot: u32,
+}
+
+impl Packing {
+    /// Of payloads of `len` bytes in slots of `stride` bytes; `None` if packing saves nothing.
+    #[inline]
+    #[must_use]
+    pub const fn new(stride: u32, len: u16) -> Option<Self> {
+        let place = if len == 0 { 8 } else { padded(len as usize) as u32 };
+        let per_slot = (stride - 8) / place;
+        if per_slot < 2 { None } else { Some(Self { stride, place, per_slot }) }
+    }
+
+    /// Bytes that a payload takes.
+    #[inline]
+    #[must_use]
+    pub const fn place(self) -> u32 {
+        self.place
+    }
+
+    /// Slots of a write of `count` messages.
+    #[inline]
+    #[must_use]
+    pub const fn slots(self, count: u32) -> u32 {
+        1 + (count - 1).div_ceil(self.per_slot)
+    }
+
+    /// Where the payload of the message `behind` the first one begins, from the first slot on.
+    #[inline]
+    #[must_use]
+    pub const fn offset(self, behind: u32) -> u32 {
+        let (slot, place) = ((behind - 1) / self.per_slot, (behind - 1) % self.per_slot);
+        (1 + slot) * self.stride + place * self.place
+    }
+}
 
 /// `word`, the last one of a slot, changed so that no reader accepts the slot.
 #[must_use]
@@ -130,8 +206,24 @@ pub struct Trailer {
     pub kind: u16,
     /// The low 16 bits of the sender's incarnation: each counts its messages from 0.
     pub incarnation: u16,
-    /// The slots of the same write from this one on; 0 before it is sealed.
+    /// The messages of the same write from this one on; 0 before it is sealed.
     pub run: u16,
+}
+
+impl Trailer {
+    /// Whether it is that of a packed write, whose messages [`Self::count`] counts.
+    #[inline]
+    #[must_use]
+    pub const fn is_packed(&self) -> bool {
+        self.run & PACKED != 0
+    }
+
+    /// The messages of the same write from this one on.
+    #[inline]
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        (self.run & !PACKED) as u32
+    }
 }
 
 /// Why a copy of a slot holds no message. Nothing was read past `len`.
@@ -180,6 +272,29 @@ pub fn seal_by_stamps<'a>(
     }
 }
 
+/// Seals a packed write of `count` messages of `sender`: `slots`, of `stride` bytes each, begin with
+/// the first one, whose trailer was [written](Trailer::write).
+///
+/// # Panics
+/// When `slots` has none, or shorter ones than a trailer: a bug of the caller.
+#[inline]
+pub fn seal_packed(
+    slots: &mut [u8],
+    stride: usize,
+    stamp: Stamp,
+    (sender, count, sequence): (u16, u16, u32),
+) {
+    let left = slots.len() / stride;
+    let mut slots = slots.chunks_exact_mut(stride);
+    seal_by_stamps(slots.by_ref().take(1), stamp, PACKED | count, sequence);
+    #[expect(clippy::cast_possible_truncation, reason = "fewer than a half has")]
+    for (behind, slot) in (1..left as u32).zip(slots) {
+        let stamp = Stamp { ticket: stamp.ticket + behind, ..stamp };
+        let sealed = stamp.sealed_part(left as u32 - behind, sender);
+        trailer_of(slot)[field::STAMP..].copy_from_slice(&sealed.to_le_bytes());
+    }
+}
+
 /// Computes the checksum of the payload and the trailer of `slot`, which has its stamp.
 ///
 /// # Panics
@@ -203,6 +318,17 @@ pub fn seal(slot: &mut [u8], stamp: Stamp, run: u16, sequence: u32, crc32c: impl
     checksum(slot, crc32c);
 }
 
+/// Length and kind of the message in `slot`, whose trailer was [written](Trailer::write).
+///
+/// # Panics
+/// When `slot` is shorter than a trailer: a bug of the caller.
+#[inline]
+#[must_use]
+pub fn form_of(slot: &[u8]) -> (u16, u16) {
+    let trailer = &slot[slot.len() - TRAILER_LEN..];
+    (u16_at(trailer, 0), u16_at(trailer, field::KIND))
+}
+
 /// The last bytes of `slot`.
 #[inline]
 fn trailer_of(slot: &mut [u8]) -> &mut [u8; TRAILER_LEN] {
@@ -219,6 +345,19 @@ pub enum Glance {
     Stamped(Trailer, u64),
     /// [`Slot::copy_out`] says more.
     Unclear,
+}
+
+/// What the last word of a slot says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// It is of another use, or was not written yet.
+    Absent,
+    /// The slot holds one message.
+    Single,
+    /// The slot is the first one of a packed write of so many messages.
+    Packed(u32),
+    /// The slot is one of a packed write behind the first.
+    Part,
 }
 
 /// A slot that a reader looks at.
@@ -255,11 +394,28 @@ impl Slot {
         }
         let At { region, offset: end } = self.end;
         let [last, words @ ..]: [u64; 4] = memory.load_end(region, end - END_LEN);
-        if self.stamp.run_in(words[2]).is_none() {
-            return Glance::Absent;
-        }
+        let Some(run) = self.stamp.run_in(words[2]) else { return Glance::Absent };
         let trailer = Trailer::from_words(words, self.stamp);
-        if trailer.len > self.capacity { Glance::Unclear } else { Glance::Stamped(trailer, last) }
+        let is_clear = run < PACKED && trailer.len <= self.capacity;
+        if is_clear { Glance::Stamped(trailer, last) } else { Glance::Unclear }
+    }
+
+    /// What the last word of the slot says, where slots are sealed by stamps.
+    #[inline]
+    #[must_use]
+    pub fn seal(&self, memory: &(impl Memory + ?Sized)) -> Seal {
+        match self.stamp.run_in(memory.load(self.end.region, self.end.offset - 8)) {
+            None => Seal::Absent,
+            Some(run) if run & PART != 0 => Seal::Part,
+            Some(run) if run & PACKED != 0 => Seal::Packed((run & !PACKED).into()),
+            Some(_) => Seal::Single,
+        }
+    }
+
+    /// Whether all of the packed write has arrived that begins in this slot.
+    #[must_use]
+    pub fn is_packed_whole(&self, memory: &(impl Memory + ?Sized)) -> bool {
+        self.first_of_packed(memory).is_ok()
     }
 
     /// Glances at this slot and those behind it, `count` of a write that was seen whole, sealed by
@@ -317,24 +473,141 @@ impl Slot {
         }
     }
 
-    /// The end of the slot, if the last one of its write has arrived, the end of the write.
+    /// The slots of the write that begins here as `first` says, and its last word.
+    fn end_of_write(&self, first: &Trailer) -> Result<(u32, u64), SlotError> {
+        let count = first.count();
+        let packing = Packing::new(self.stride, first.len).filter(|_| first.is_packed());
+        if count == 0 || first.is_packed() != packing.is_some() {
+            return Err(SlotError::Length);
+        }
+        let slots = packing.map_or(count, |packing| packing.slots(count));
+        if self.stamp.ticket + count > self.slots || slots * self.stride > INLINE_MAX {
+            return Err(SlotError::Length);
+        }
+        let last = Stamp { ticket: self.stamp.ticket + slots - 1, ..self.stamp };
+        let sealed = match packing {
+            Some(_) => last.sealed_part(1, first.sender),
+            None => last.sealed(1),
+        };
+        Ok((slots, sealed))
+    }
+
+    /// The end of the slot, if the last one of its write has arrived, the end of the write. `words`
+    /// is the end of the slot as it was loaded first.
     fn load_behind_end(
         &self,
         memory: &(impl Memory + ?Sized),
-        run: u16,
+        [_, words @ ..]: [u64; 4],
     ) -> Result<[u64; 4], SlotError> {
         let At { region, offset: end } = self.end;
-        let behind = u32::from(run) - 1;
-        let last = Stamp { ticket: self.stamp.ticket + behind, ..self.stamp };
-        if last.ticket >= self.slots {
-            return Err(SlotError::Length);
-        }
-        // It ends the write: of a longer run, it would be of another.
-        if last.run_in(memory.load(region, end - 8 + behind * self.stride)) != Some(1) {
+        // All but the stamp may be older than it. Then no word that ends a write is found: it says
+        // that it is the last, and in a packed write whose.
+        let (slots, last) = self.end_of_write(&Trailer::from_words(words, self.stamp))?;
+        let is_there = memory.load(region, end - 8 + (slots - 1) * self.stride) == last;
+        if !is_there && !RUN_IGNORED.is_planted() {
             return Err(SlotError::Stamp);
         }
         // What was loaded before is as old as the stamp of this slot, not as the end of the write.
         Ok(memory.load_end(region, end - END_LEN))
+    }
+
+    /// Copies to the beginning of `scratch` the payload of the message `behind` the first one of
+    /// the packed write that begins in this slot.
+    ///
+    /// # Errors
+    /// [`SlotError`]; what `scratch` holds then is meaningless.
+    ///
+    /// # Panics
+    /// When `scratch` is shorter than a payload in words.
+    pub fn copy_packed(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        behind: u32,
+        scratch: &mut [u8],
+    ) -> Result<Trailer, SlotError> {
+        let first = self.first_of_packed(memory)?;
+        let (slots, _) = self.end_of_write(&first)?;
+        let packing = Packing::new(self.stride, first.len).filter(|_| behind < first.count());
+        let offset = packing.ok_or(SlotError::Length)?.offset(behind);
+        // From the end of the first slot on.
+        let (slot, at) = (offset / self.stride, self.end.offset + offset - self.stride);
+        let stamp = Stamp { ticket: self.stamp.ticket + slot, ..self.stamp };
+        let sealed = stamp.sealed_part(slots - slot, first.sender);
+        if memory.load(self.end.region, self.end.offset + slot * self.stride - 8) != sealed {
+            return Err(SlotError::Stamp);
+        }
+        memory.copy_out(self.end.region, at, &mut scratch[..padded(first.len.into())]);
+        let stamp = Stamp { ticket: self.stamp.ticket + behind, ..self.stamp };
+        let sequence = first.sequence.wrapping_add(behind);
+        #[expect(clippy::cast_possible_truncation, reason = "a run has no more")]
+        Ok(Trailer { sequence, stamp, run: (first.count() - behind) as u16, ..first })
+    }
+
+    /// The trailer of the first message of a packed write, if that has arrived.
+    fn first_of_packed(&self, memory: &(impl Memory + ?Sized)) -> Result<Trailer, SlotError> {
+        let At { region, offset: end } = self.end;
+        if !matches!(self.seal(memory), Seal::Packed(_)) {
+            return Err(SlotError::Stamp);
+        }
+        let words = self.load_behind_end(memory, memory.load_end(region, end - END_LEN))?;
+        let [_, words @ ..] = words;
+        let first = Trailer::from_words(words, self.stamp);
+        if first.len > self.capacity { Err(SlotError::Length) } else { Ok(first) }
+    }
+
+    /// Visits messages of the packed write that begins in this slot, those `behind` the first one,
+    /// up to a slot that holds something else: each with its copy. `due` is the first one's trailer
+    /// with any length and kind.
+    ///
+    /// # Panics
+    /// When `scratch` is shorter than an inline write.
+    #[inline(always)]
+    pub fn glance_packed(
+        &self,
+        memory: &(impl Memory + ?Sized),
+        due: &Trailer,
+        behind: Range<u32>,
+        scratch: &mut [u8],
+        mut visit: impl FnMut(&Trailer, &[u8]),
+    ) {
+        let Ok(first) = self.first_of_packed(memory) else { return };
+        let is_due = (first.sender, first.incarnation, first.sequence)
+            == (due.sender, due.incarnation, due.sequence);
+        let packing = Packing::new(self.stride, first.len).filter(|_| is_due);
+        let (Some(packing), Ok((slots, _))) = (packing, self.end_of_write(&first)) else { return };
+        let Range { start, end } = Range { end: behind.end.min(first.count()), ..behind };
+        if start >= end {
+            return;
+        }
+        let stride = self.stride;
+        let [offset, last] = [start, end - 1].map(|behind| packing.offset(behind));
+        let (slot, from) = (offset / stride, offset % stride);
+        let copy = &mut scratch[..((last / stride + 1 - slot) * stride) as usize];
+        memory.copy_out(self.end.region, self.end.offset + (slot - 1) * stride, copy);
+        let mut message = Trailer {
+            sequence: first.sequence.wrapping_add(start),
+            stamp: Stamp { ticket: self.stamp.ticket + start, ..self.stamp },
+            ..first
+        };
+        let stamps = (slot..slots).map(|slot| {
+            let stamp = Stamp { ticket: self.stamp.ticket + slot, ..self.stamp };
+            stamp.sealed_part(slots - slot, first.sender)
+        });
+        let (mut left, mut skip) = (end - start, from / packing.place);
+        for (slot, stamp) in copy.chunks_exact(stride as usize).zip(stamps) {
+            let (payloads, sealed) = slot.split_at(stride as usize - 8);
+            if sealed != stamp.to_le_bytes() {
+                return;
+            }
+            let here = left.min(packing.per_slot - skip);
+            let places = payloads.chunks_exact(packing.place as usize);
+            for place in places.skip(skip as usize).take(here as usize) {
+                visit(&message, &place[..usize::from(first.len)]);
+                message.sequence = message.sequence.wrapping_add(1);
+                message.stamp.ticket += 1;
+            }
+            (left, skip) = (left - here, 0);
+        }
     }
 
     /// Copies the payload from own `memory` to the beginning of `scratch`, each word once, and
@@ -359,9 +632,10 @@ impl Slot {
         let mut words: [u64; 4] = memory.load_end(region, end - END_LEN);
         let run = self.stamp.run_in(words[3]);
         let run = if STAMP_IGNORED.is_planted() { run.or(Some(1)) } else { run };
-        let run = run.ok_or(SlotError::Stamp)?;
-        if sealing == Sealing::Stamp && run > 1 && !RUN_IGNORED.is_planted() {
-            words = self.load_behind_end(memory, run)?;
+        let may_pack = if sealing == Sealing::Stamp { PACKED } else { 0 };
+        let run = run.filter(|run| run & !may_pack < PACKED).ok_or(SlotError::Stamp)?;
+        if sealing == Sealing::Stamp && run > 1 {
+            words = self.load_behind_end(memory, words)?;
         }
         let [only, trailer_words @ ..] = words;
         let trailer = Trailer::from_words(trailer_words, self.stamp);
@@ -618,6 +892,56 @@ mod tests {
             }
         }
         assert!(taken > 100, "{taken}");
+    }
+
+    /// F-14, for a packed write of three messages in two slots, over one of another sender.
+    #[test]
+    fn a_packed_message_is_whole_or_not_there_at_each_moment_of_its_write() {
+        const WORDS: usize = 5;
+        const STRIDE: u32 = 8 * WORDS as u32;
+        let first = Stamp { epoch: 4, ticket: 0 };
+        let write = |stamp: Stamp, fill: u8| {
+            let mut slots = vec![fill; 2 * STRIDE as usize];
+            let (sender, kind) = (fill.into(), fill.into());
+            let head = Trailer { len: 16, sender, kind, ..Trailer::default() };
+            head.write(&mut slots[..STRIDE as usize]);
+            seal_packed(&mut slots, STRIDE as usize, stamp, (sender, 3, sender.into()));
+            let words = slots.as_chunks::<8>().0.iter();
+            words.map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
+        };
+        let words = [write(Stamp { epoch: 2, ..first }, 1), write(first, 2)];
+        let mut taken = 0;
+        // All words but the last one may be early.
+        for case in 0..16 << (2 * WORDS - 1) {
+            let memory = Arriving {
+                words: words.clone(),
+                early: case / 16,
+                loads: Cell::new(case as usize % 16),
+            };
+            let end = At { region: Region(0), offset: STRIDE };
+            let slot = Slot { end, stamp: first, capacity: 16, stride: STRIDE, slots: 3 };
+            let mut scratch = [0; 2 * STRIDE as usize];
+            for behind in [0, 1, 2] {
+                let copied = match behind {
+                    0 => slot.copy_out(&memory, Sealing::Stamp, &mut scratch, crc32c),
+                    _ => slot.copy_packed(&memory, behind, &mut scratch),
+                };
+                let Ok(found) = copied else { continue };
+                assert_eq!((found.len, found.sender, found.kind), (16, 2, 2));
+                assert_eq!((found.sequence, found.stamp.ticket), (2 + behind, behind));
+                assert_eq!(scratch[..16], [2; 16]);
+                taken += 1;
+            }
+            let due = Trailer { sender: 2, sequence: 2, ..Trailer::default() };
+            let mut visited = 0;
+            slot.glance_packed(&memory, &due, 1..3, &mut scratch, |found, payload| {
+                assert_eq!((found.sequence, found.stamp.ticket), (3 + visited, 1 + visited));
+                assert_eq!(payload, [2; 16]);
+                visited += 1;
+            });
+            taken += visited;
+        }
+        assert!(taken > 1000, "{taken}");
     }
 
     #[test]

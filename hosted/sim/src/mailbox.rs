@@ -78,6 +78,8 @@ pub struct Mailboxes {
     first_epoch: u32,
     /// Messages that an order puts beside those that are drawn.
     more: u64,
+    /// The messages that are put have one length, so that a batch of them is packed.
+    alike: bool,
     /// What is in doubt after a loss is always put again.
     repeats: bool,
     /// An owner begins while peers may stall inside a post to the one before it: no ticket is
@@ -99,6 +101,7 @@ impl Mailboxes {
             words_alone: false,
             first_epoch: 0,
             more: 0,
+            alike: false,
             repeats: false,
             stalls: false,
             ledger: MailboxLedger::default(),
@@ -128,6 +131,7 @@ impl Protocol for Mailboxes {
         if draws.chance(1, 3) {
             run.first_epoch = u32::MAX - draws.below(3) as u32;
         }
+        run.alike = draws.chance(1, 2);
         run.ledger.set_liars(run.liars, run.words_alone && run.first_epoch == 0);
         run
     }
@@ -183,7 +187,8 @@ impl Protocol for Mailboxes {
         let sender = draws.below(u64::from(config.peers())) as u16;
         Trailer { len: payload as u16, sender, stamp, ..Trailer::default() }.write(&mut bytes);
         let sequence = draws.below(64) as u32;
-        let run = draws.between(1, 3) as u16;
+        // Also one of a packed write.
+        let run = draws.between(1, 3) as u16 | draws.pick(&[0, 0, 0, 1, 2]) << 14;
         seal(&mut bytes, stamp, run, sequence, weft_core::wire::crc32c);
         let end = ((epoch & 1) * slots + ticket + 1) * config.stride();
         let offset = end - bytes.len() as u32;

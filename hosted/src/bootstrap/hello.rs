@@ -7,7 +7,7 @@ use crate::cluster::FabricKind;
 use crate::explain::{Code, Explain};
 
 /// The version of everything that two nodes exchange, memory layout included.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// A node's identity and its configuration, as far as both sides must agree on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

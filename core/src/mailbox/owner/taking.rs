@@ -4,13 +4,61 @@
 //! half, and whole. For those [`Mailbox::take`] is a short way; whatever speaks against one of
 //! these is left to a function that looks closely.
 
-use super::super::half::Place;
+use super::super::half::{Half, Place};
+use super::super::mutants::HEAD_NOT_SOUGHT;
 use super::super::watch::Expected;
-use super::{Mailbox, Message, Receipt, Run};
-use crate::fabric::Fabric;
+use super::{Counters, Mailbox, Message, Receipt, Run, Scratch};
+use crate::fabric::{Fabric, Memory};
 use crate::ids::Peer;
 use crate::time::Instant;
-use crate::wire::slot::{Glance, Sealing, SlotError, Stamp, Trailer};
+use crate::wire::slot::{Glance, Seal, Sealing, Slot, SlotError, Stamp, Trailer};
+
+/// A search through the tickets of a half, in their order, where slots are sealed by stamps.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Search {
+    /// The packed write that was passed last, if all of it has arrived: where it begins and ends.
+    packed: Option<(u32, u32)>,
+}
+
+impl Search {
+    /// Comes by the ticket of `slot`, one of those in the slot of the ticket or in that of `head`:
+    /// as [`Mailbox::copy_message`] takes it. `None`: it has no message.
+    fn pass(&mut self, memory: &(impl Memory + ?Sized), slot: &Slot) -> Option<Option<u32>> {
+        let ticket = slot.stamp.ticket;
+        match slot.seal(memory) {
+            Seal::Single => Some(None),
+            Seal::Packed(count) => {
+                let is_whole = slot.is_packed_whole(memory);
+                self.packed = is_whole.then_some((ticket, ticket + count));
+                is_whole.then_some(None)
+            }
+            Seal::Part | Seal::Absent => {
+                let (head, _) = self.packed.filter(|(_, end)| ticket < *end)?;
+                Some(Some(head))
+            }
+        }
+    }
+}
+
+/// Messages that were handed out behind the one of the next ticket, to be recorded as taken: also
+/// when a panic ends their processing.
+struct Dealt<'a, F: Fabric, const SLOTS: usize> {
+    fabric: &'a F,
+    place: Place<'a>,
+    half: &'a mut Half<SLOTS>,
+    expected: &'a mut Expected,
+    counters: &'a mut Counters,
+    count: u32,
+}
+
+impl<F: Fabric, const SLOTS: usize> Drop for Dealt<'_, F, SLOTS> {
+    fn drop(&mut self) {
+        let Self { fabric, place, half, expected, counters, count } = self;
+        half.take_more(*fabric, *place, *count);
+        expected.sequence = expected.sequence.wrapping_add(*count);
+        counters.taken += u64::from(*count);
+    }
+}
 
 /// The next ticket alone does not decide which message is next, or its slot needs a closer look.
 struct Unclear;
@@ -59,11 +107,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         limit: u32,
         mut deal: impl FnMut(&Message<'_>),
     ) -> u32 {
+        // As `follow` has it: a message in the closed half may be behind one that was skipped there.
+        let may_miss = first.epoch != self.open && self.half(self.open).has_skipped_from(0);
         let Self { config, regions, halves, expected, scratch, counters, .. } = self;
         let half = &mut halves[(first.epoch & 1) as usize];
         let (stamp, end) = (Stamp { ticket: first.ticket + 1, ..first }, half.seen_end);
         let limit = limit.min(end.saturating_sub(stamp.ticket));
-        let is_plain = first.epoch == self.open
+        let is_plain = !may_miss
             && self.missing.is_none()
             && half.is_undisturbed()
             && half.next() == stamp.ticket
@@ -84,14 +134,24 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             run: (end - stamp.ticket) as u16,
             ..Trailer::default()
         };
-        let slot = regions.slot(config, stamp);
-        slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
-            half.take_next(fabric, Place { config, regions: *regions });
-            counters.taken += 1;
-            expected.sequence = trailer.sequence.wrapping_add(1);
+        let packed = half.packed_head(stamp.ticket);
+        let place = Place { config, regions: *regions };
+        let mut dealt = Dealt { fabric, place, half, expected, counters, count: 0 };
+        let visit = |trailer: &Trailer, payload: &[u8]| {
+            dealt.count += 1;
             deal(&Message::new(trailer, payload));
-        });
-        let taken = half.next() - stamp.ticket;
+        };
+        if let Some(head) = packed {
+            let slot = regions.slot(config, Stamp { ticket: head, ..first });
+            let behind = stamp.ticket - head..stamp.ticket - head + limit;
+            let due = Trailer { sequence: due.sequence.wrapping_sub(behind.start), ..due };
+            slot.glance_packed(fabric.memory(), &due, behind, &mut scratch.0, visit);
+        } else {
+            let slot = regions.slot(config, stamp);
+            slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, visit);
+        }
+        let taken = dealt.count;
+        drop(dealt);
         if taken > 0 {
             self.in_order_at = now;
         }
@@ -144,9 +204,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// message.
     #[inline(never)]
     fn take_closely(&mut self, fabric: &impl Fabric, now: Instant) -> Option<Trailer> {
-        if let Some(stamp) = self.next_ticket()
-            && let Some(trailer) = self.copy_slot(fabric, stamp)
-        {
+        if let Some(trailer) = self.copy_next(fabric) {
+            let stamp = trailer.stamp;
             self.half(stamp.epoch).owe(stamp.ticket + 1);
             self.in_order_at = now;
             self.deliver(fabric, &trailer);
@@ -175,9 +234,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     /// Whether [`Self::take`] would return a message: the last look before the caller sleeps.
     #[inline(never)]
     pub fn has_message(&mut self, fabric: &impl Fabric, now: Instant) -> bool {
-        if let Some(stamp) = self.next_ticket()
-            && self.copy_slot(fabric, stamp).is_some()
-        {
+        if let Some(Trailer { stamp, .. }) = self.copy_next(fabric) {
             self.half(stamp.epoch).owe(stamp.ticket + 1);
             return true;
         }
@@ -228,13 +285,74 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             || epochs.any(|it| self.halves[(it & 1) as usize].has_undelivered(it))
     }
 
-    /// Copies a slot into `scratch` once and checks the copy (MB-4).
+    /// A search from the ticket of `stamp` on, which knows of the packed write that this may belong
+    /// to; `None` where none is packed.
+    pub(super) fn search(&self, fabric: &impl Fabric, stamp: Stamp) -> Option<Search> {
+        if self.config.sealing(fabric) == Sealing::Checksum {
+            return None;
+        }
+        let mut search = Search::default();
+        if self.halves[(stamp.epoch & 1) as usize].seen_end == stamp.ticket
+            || HEAD_NOT_SOUGHT.is_planted()
+        {
+            return Some(search);
+        }
+        let first = stamp.ticket.saturating_sub(self.config.batch() - 1);
+        for ticket in (first..stamp.ticket).rev() {
+            let slot = self.regions.slot(&self.config, Stamp { ticket, ..stamp });
+            // Behind the head of a write, or a message in a slot of its own, no other is sought.
+            if search.pass(fabric.memory(), &slot).is_some() {
+                break;
+            }
+        }
+        Some(search)
+    }
+
+    /// The search comes by the ticket of `stamp`: see [`Search::pass`].
+    pub(super) fn pass(
+        &self,
+        fabric: &impl Fabric,
+        stamp: Stamp,
+        search: &mut Option<Search>,
+    ) -> Option<Option<u32>> {
+        let Some(search) = search else { return Some(None) };
+        search.pass(fabric.memory(), &self.regions.slot(&self.config, stamp))
+    }
+
+    /// Copies the message of the next ticket into `scratch`, if that ticket alone decides which
+    /// message is next.
+    fn copy_next(&mut self, fabric: &impl Fabric) -> Option<Trailer> {
+        let stamp = self.next_ticket()?;
+        let head = self.half(stamp.epoch).packed_head(stamp.ticket);
+        self.copy_message(fabric, stamp, head)
+    }
+
+    /// Copies a message into `scratch` once and checks the copy (MB-4): that in the slot of its
+    /// ticket, or else one of the packed write that begins at `head`.
     #[inline(never)]
-    pub(super) fn copy_slot(&mut self, fabric: &impl Fabric, stamp: Stamp) -> Option<Trailer> {
-        let (slot, sealing) = (self.regions.slot(&self.config, stamp), self.config.sealing(fabric));
-        match slot.copy_out(fabric.memory(), sealing, &mut self.scratch.0, |it| fabric.crc32c(it)) {
+    pub(super) fn copy_message(
+        &mut self,
+        fabric: &impl Fabric,
+        stamp: Stamp,
+        head: Option<u32>,
+    ) -> Option<Trailer> {
+        let (memory, sealing) = (fabric.memory(), self.config.sealing(fabric));
+        let Self { regions, config, scratch: Scratch(scratch), .. } = self;
+        let slot = |ticket| regions.slot(config, Stamp { ticket, ..stamp });
+        let own = slot(stamp.ticket).copy_out(memory, sealing, scratch, |it| fabric.crc32c(it));
+        let (copied, head) = match (own, head) {
+            (Err(SlotError::Stamp), Some(head)) => {
+                (slot(head).copy_packed(memory, stamp.ticket - head, scratch), Some(head))
+            }
+            (own, _) => (own, own.ok().filter(Trailer::is_packed).map(|_| stamp.ticket)),
+        };
+        match copied {
             Ok(trailer) if trailer.sender < self.config.peers() => {
-                self.half(stamp.epoch).seen_end = stamp.ticket + u32::from(trailer.run);
+                let half = self.half(stamp.epoch);
+                (half.seen_end, half.packed_from) = (stamp.ticket + trailer.count(), head);
+                if head.is_some() {
+                    half.owe(half.seen_end);
+                }
                 Some(trailer)
             }
             Ok(_) => {

@@ -54,7 +54,9 @@ fn a_writer_may_die_at_any_step_of_a_put() {
         for slots in [4, 8] {
             let died = |actions: &u32| !writer_dies(&world_with(slots, placement), count, *actions);
             let steps = (0..).take_while(died).count();
-            let least = least + claim_stores(placement);
+            // Where messages are packed, fewer words are written.
+            let is_packed = placement == Placement::WholeWords && count > 1;
+            let least = if is_packed { 18 } else { least } + claim_stores(placement);
             assert!(steps > least, "{steps} steps of putting {count}, {placement:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! Messages of one write that are taken together, and released together.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::Vec;
 
 use super::super::half::{Half, Place};
@@ -92,20 +93,229 @@ fn no_run_is_taken_where_bytes_appear_in_any_order() {
     assert_eq!(take_payloads(&mut cluster.owner), [b"a1"]);
 }
 
+/// Changes `bits` of the word that ends `behind` bytes in front of the end of the slot of `ticket`.
+fn flip(cluster: &Cluster<'_>, world: &World, ticket: u32, (behind, bits): (u32, u64)) {
+    let stamp = Stamp { ticket, ..Stamp::from_count(cluster.count()) };
+    let At { region, offset } = world.regions.slot(&world.config, stamp).end;
+    let word = cluster.owner.fabric.load(region, offset - behind);
+    cluster.owner.fabric.store(region, offset - behind, word ^ bits);
+}
+
 #[test]
 fn a_run_ends_where_a_slot_holds_something_else_and_the_rest_comes_as_it_would_alone() {
     // Stamp and run, sequence and sender, incarnation: of the slot in the middle.
-    for (behind, bit) in [(8, 1), (8, 1 << 50), (24, 1 << 32), (24, 1 << 16), (16, 1 << 48)] {
+    for change in [(8, 1), (8, 1 << 50), (24, 1 << 32), (24, 1 << 16), (16, 1 << 48)] {
         let world = world();
         let mut cluster = Cluster::new(&world);
-        put(&mut cluster, A, &[b"a0", b"a1", b"a2"]);
-        let stamp = Stamp { ticket: 1, ..Stamp::from_count(cluster.count()) };
-        let At { region, offset } = world.regions.slot(&world.config, stamp).end;
-        let word = cluster.owner.fabric.load(region, offset - behind);
-        cluster.owner.fabric.store(region, offset - behind, word ^ bit);
-        assert_eq!(take_payloads(&mut cluster.owner), [b"a0"], "{behind} {bit:x}");
-        cluster.owner.fabric.store(region, offset - behind, word);
-        assert_eq!(take_payloads(&mut cluster.owner), [b"a1", b"a2"]);
+        put(&mut cluster, A, &[b"a0", b"a1", b"of another length"]);
+        flip(&cluster, &world, 1, change);
+        assert_eq!(take_payloads(&mut cluster.owner), [b"a0"], "{change:?}");
+        flip(&cluster, &world, 1, change);
+        assert_eq!(take_payloads(&mut cluster.owner), [&b"a1"[..], b"of another length"]);
+    }
+}
+
+/// Eight messages of one length: the first, then seven in one slot; or three of two words.
+fn packed(len: usize) -> Vec<Vec<u8>> {
+    (0..8u8).map(|n| (0..len).map(|at| 16 * n + at as u8).collect()).collect()
+}
+
+fn put_packed(cluster: &mut Cluster<'_>, writer: Peer, payloads: &[Vec<u8>]) {
+    put(cluster, writer, &payloads.iter().map(|it| &it[..]).collect::<Vec<_>>());
+}
+
+#[test]
+fn messages_of_one_length_and_kind_share_slots_and_come_as_they_were_put() {
+    for (len, slots) in [(0, 2), (1, 2), (8, 2), (9, 4), (16, 4), (24, 5), (25, 8), (40, 8)] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        let payloads = packed(len);
+        put_packed(&mut cluster, A, &payloads);
+        let slot = |ticket| {
+            let stamp = Stamp { ticket, ..Stamp::from_count(cluster.count()) };
+            let At { region, offset } = world.regions.slot(&world.config, stamp).end;
+            cluster.owner.fabric.load(region, offset - 8)
+        };
+        assert_eq!((0..8).filter(|ticket| slot(*ticket) != 0).count(), slots, "{len} bytes");
+        let (run, taken) = take_run(&mut cluster.owner).unwrap();
+        assert!(taken.iter().map(|it| &it.payload).eq(&payloads), "{len} bytes");
+        assert!(taken.iter().map(|it| (it.sender, it.sequence)).eq((0..8).map(|n| (A, n))));
+        cluster.owner.mailbox.release_run(&cluster.owner.fabric, run).unwrap();
+        assert_eq!(cluster.owner.mailbox.counters().checksum_failures, 0);
+    }
+}
+
+#[test]
+fn packed_messages_are_taken_alone_and_in_parts_as_well() {
+    for limits in [[1; 8], [3, 1, 4, 1, 0, 0, 0, 0], [2, 2, 2, 2, 0, 0, 0, 0]] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        let payloads = packed(16);
+        put_packed(&mut cluster, A, &payloads);
+        let mut all = Vec::new();
+        for limit in limits {
+            let taken = take_at_most(&mut cluster.owner, limit);
+            all.extend(taken.into_iter().flat_map(|(_, taken)| taken));
+        }
+        assert!(all.iter().map(|it| &it.payload).eq(&payloads), "{limits:?}");
+        all.iter().for_each(|it| cluster.owner.release(it));
+        assert_eq!(cluster.owner.take(), None);
+    }
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    assert_eq!(cluster.owner.drain_payloads(), packed(16));
+}
+
+#[test]
+fn packed_messages_that_were_not_released_come_to_a_successor_and_a_restored_one_comes_again() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    let (_, taken) = take_run(&mut cluster.owner).unwrap();
+    cluster.owner.mailbox.restore(taken[6].receipt).unwrap();
+    cluster.owner.mailbox.restore(taken[2].receipt).unwrap();
+    assert_eq!(cluster.owner.take(), Some(taken[2].clone()));
+    assert_eq!(cluster.owner.take(), Some(taken[6].clone()));
+    assert_eq!(cluster.owner.take(), None);
+    // The first one too, in whose slot the head lies.
+    [0, 1, 2, 5].iter().for_each(|which| cluster.owner.release(&taken[*which]));
+    cluster.succeed_owner(&[A]);
+    let left: Vec<_> = cluster.owner.drain_payloads();
+    assert_eq!(left, [3, 4, 6, 7].map(|which| packed(16)[which].clone()));
+}
+
+#[test]
+fn a_packed_run_ends_where_a_slot_is_not_of_its_write_and_the_rest_comes_as_it_would_alone() {
+    // Epoch, ticket, slots left, sender: of the second slot behind the first.
+    for change in [(8, 1), (8, 1 << 32), (8, 1 << 48), (8, 1 << 56), (8, 1 << 63)] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        put_packed(&mut cluster, A, &packed(16));
+        flip(&cluster, &world, 2, change);
+        assert_eq!(take_payloads(&mut cluster.owner), packed(16)[..4], "{change:?}");
+        assert_eq!(cluster.owner.take(), None, "{change:?}");
+        flip(&cluster, &world, 2, change);
+        assert_eq!(take_payloads(&mut cluster.owner)[..], packed(16)[4..], "{change:?}");
+    }
+    // Stamp, packing, sequence, sender, incarnation, length: of the first slot, behind the take.
+    for change in [(8, 1), (8, 1 << 62), (24, 1 << 32), (24, 1 << 16), (16, 1 << 48), (24, 1 << 9)]
+    {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        put_packed(&mut cluster, A, &packed(16));
+        take_at_most(&mut cluster.owner, 3).unwrap();
+        flip(&cluster, &world, 0, change);
+        let (taken, _) = (take_at_most(&mut cluster.owner, 1), cluster.owner.mailbox.counters());
+        assert!(taken.is_none_or(|(_, taken)| taken[0].payload == packed(16)[3]), "{change:?}");
+    }
+}
+
+#[test]
+fn a_run_is_taken_whole_in_a_half_that_is_closed() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    cluster.owner.turn();
+    assert_eq!(Stamp::from_count(cluster.count()), Stamp { epoch: 1, ticket: 0 });
+    assert_eq!(take_payloads(&mut cluster.owner), packed(16));
+}
+
+#[test]
+fn of_a_run_whose_processing_panics_those_are_taken_that_were_handed_out() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    let (owner, mut count) = (&mut cluster.owner, 0);
+    owner.mailbox.look(&owner.fabric, owner.now);
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        owner.mailbox.take_run(&owner.fabric, owner.now, u32::MAX, |_| {
+            count += 1;
+            assert!(count < 3, "the third is too much");
+        })
+    }));
+    assert!(run.is_err());
+    assert_eq!(owner.mailbox.counters().taken, 3);
+    assert_eq!(cluster.owner.drain_payloads(), packed(16)[3..]);
+}
+
+/// The end of the write has not arrived, or says that another write ends there.
+#[test]
+fn a_packed_write_is_not_taken_before_its_end_has_arrived() {
+    for change in [(8, 1), (8, 1 << 32), (8, 1 << 48), (8, 1 << 56), (8, 1 << 63)] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        put_packed(&mut cluster, A, &packed(16));
+        flip(&cluster, &world, 3, change);
+        assert_eq!(take_run(&mut cluster.owner), None, "{change:?}");
+        assert_eq!(cluster.owner.take(), None, "{change:?}");
+        flip(&cluster, &world, 3, change);
+        assert_eq!(take_payloads(&mut cluster.owner), packed(16), "{change:?}");
+    }
+}
+
+#[test]
+fn packed_messages_without_room_in_the_half_stay_staged_and_are_put_into_the_next() {
+    for before in 1..8 {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        (0..before).for_each(|n| put(&mut cluster, B, &[&[n]]));
+        put_packed(&mut cluster, A, &packed(16));
+        let staged: Vec<_> = cluster.writer(A).outbox.payloads().map(<[u8]>::to_vec).collect();
+        assert_eq!(staged, packed(16)[8 - usize::from(before)..]);
+        cluster.writer(A).stage(&[77; 16]);
+        let mut all = cluster.owner.drain_payloads();
+        cluster.owner.wait();
+        cluster.writer(A).flush().unwrap();
+        cluster.writer(A).finish();
+        cluster.writer(A).flush().unwrap();
+        cluster.writer(A).finish();
+        all.extend(cluster.owner.drain_payloads());
+        assert_eq!(all[usize::from(before)..][..8], packed(16));
+        assert_eq!(all.last(), Some(&[77; 16].to_vec()), "{before}");
+    }
+}
+
+#[test]
+fn a_message_of_another_length_or_kind_gives_each_staged_one_its_own_slot() {
+    for (kind, len) in [(7, 15), (8, 16), (7, 40)] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        let payloads = &packed(16)[..3];
+        payloads.iter().for_each(|payload| cluster.writer(A).stage(payload));
+        let outbox = &mut cluster.writer(A).outbox;
+        outbox.stage(kind, &[5; 40][..len]).unwrap();
+        assert!(outbox.payloads().take(3).eq(payloads), "{kind} {len}");
+        assert_eq!(outbox.payloads().last(), Some(&[5; 40][..len]));
+        cluster.writer(A).flush().unwrap();
+        cluster.writer(A).finish();
+        let owner = &mut cluster.owner;
+        owner.mailbox.look(&owner.fabric, owner.now);
+        let mut found = Vec::new();
+        let now = owner.now;
+        let deal = |it: &crate::mailbox::Message<'_>| found.push((it.kind, it.payload.to_vec()));
+        owner.mailbox.take_run(&owner.fabric, now, 4, deal).unwrap();
+        let due = payloads.iter().map(|it| (7, it.clone()));
+        assert!(found.into_iter().eq(due.chain([(kind, std::vec![5; len])])), "{kind} {len}");
+    }
+}
+
+#[test]
+fn stamps_are_cleared_once_in_so_many_epochs_and_not_before() {
+    let world = world();
+    let cluster = Cluster::new(&world);
+    let (fabric, place) =
+        (&cluster.owner.fabric, Place { config: &world.config, regions: world.regions });
+    for (epoch, is_cleared) in [(2_u32, false), (65_534, false), (65_536, true), (0, true)] {
+        let At { region, offset } =
+            world.regions.slot(&world.config, Stamp { epoch: 0, ticket: 5 }).end;
+        fabric.store(region, offset - 8, Stamp { epoch: 8, ticket: 5 }.sealed(1));
+        let mut half = Half::<8>::drained(epoch.wrapping_sub(2));
+        let record = world.regions.record(&world.config, epoch);
+        fabric.store(record.region, record.offset, u64::from(epoch.wrapping_sub(2)));
+        half.begin(fabric, place, epoch);
+        let word = fabric.load(region, offset - 8);
+        assert_eq!(Stamp { epoch: 8, ticket: 5 }.run_in(word).is_none(), is_cleared, "{epoch}");
     }
 }
 

@@ -6,6 +6,8 @@ use weft_core::ids::{Incarnation, Peer};
 
 /// Bytes of a name at the head of a payload.
 const NAME_LEN: usize = 17;
+/// The number of a message without a tail has this bit: all such messages are of one length.
+pub(super) const ALIKE: u32 = 1 << 31;
 /// The longest payload.
 pub(super) const PAYLOAD_MAX: u16 = 40;
 
@@ -37,7 +39,7 @@ impl Name {
             payload.extend(incarnation.0.to_le_bytes());
         }
         payload.extend(self.number.to_le_bytes());
-        let tail = self.number.wrapping_mul(7) % 24;
+        let tail = if self.number & ALIKE == 0 { self.number.wrapping_mul(7) % 24 } else { 0 };
         payload.push(tail as u8);
         payload.extend((0..tail).map(|n| (n * 37 + self.number) as u8));
         payload

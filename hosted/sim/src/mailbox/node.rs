@@ -13,7 +13,7 @@ use weft_core::mailbox::{Mailbox, Message, OUTBOX_WORK, OWNER_WORK, Outbox, PutE
 use weft_core::wire::crc32c;
 use weft_core::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 
-use super::name::Name;
+use super::name::{ALIKE, Name};
 use super::{LOCAL, Mailboxes, PEERS, SLOT_HALVES, SLOTS, TrafficMix, WORD};
 use crate::protocol::Seat;
 
@@ -380,7 +380,8 @@ impl MailboxNode {
             let staged = &mut self.staged[owner.index()];
             let number = self.made[owner.index()] + 1;
             let (from, to) = ((self.me, self.incarnation), (owner, Incarnation(0)));
-            let name = Name { from, to, number };
+            let alike = if run.alike { ALIKE } else { 0 };
+            let name = Name { from, to, number: number | alike };
             if staged.len() < STAGED_MAX && outbox.stage(7, &name.payload()).is_ok() {
                 self.made[owner.index()] = number;
                 staged.push_back(name);

@@ -61,7 +61,10 @@ pub(super) fn all() -> Vec<Small<Mailboxes>> {
     let whole = base.clone().into_iter().filter(is_torn).map(whole);
     let answered = base.clone().into_iter().filter(|small| !small.stalls).map(answered);
     let promising: Vec<_> = whole.chain(answered).collect();
-    base.into_iter().chain(promising).collect()
+    // Where words appear whole, batches of one length are packed.
+    let packed = of_one_length().into_iter();
+    let packed = packed.map(over(Promises { answers: false, ..Promises::MOST }, "whole words"));
+    base.into_iter().chain(packed).chain(promising).collect()
 }
 
 fn of_two() -> Vec<Small<Mailboxes>> {
@@ -100,6 +103,24 @@ fn of_two() -> Vec<Small<Mailboxes>> {
             starts: 1,
             refusals: 1,
             ..small("four in a lane", lanes, [&[0, 4], &[6, 6]])
+        },
+    ]
+}
+
+/// Batches of which two messages share a slot, in halves of two slots and of four.
+fn of_one_length() -> Vec<Small<Mailboxes>> {
+    let alike = |count| Mailboxes { alike: true, ..batches(2, count) };
+    let four = Mailboxes { plan: Mailboxes::new(2, 4, Duration(0), 2).plan, ..alike(3) };
+    vec![
+        Small {
+            faults: 1,
+            starts: 1,
+            ..small("a batch of two of one length", alike(2), [&[0, 1], &[6, 4]])
+        },
+        Small {
+            crashes: 1,
+            starts: 1,
+            ..small("a batch of three of one length", four, [&[0, 1], &[6, 4]])
         },
     ]
 }
