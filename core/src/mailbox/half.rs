@@ -90,7 +90,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         if Stamp::from_word(fabric.memory().load(at.region, at.offset)).epoch == epoch {
             // An owner before this one began it, and its swap of the word may have taken effect
             // or do so later: members may write.
-            *self = Self { is_own: false, is_certain: false, ..Self::drained(epoch) };
+            *self =
+                Self { is_own: false, is_certain: false, has_strays: true, ..Self::drained(epoch) };
         } else {
             // Before the journal names the epoch: a successor that finds it there relies on this.
             self.clear_stamps(fabric, place, epoch);
@@ -119,8 +120,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
     }
 
     /// Clears all stamps before `epoch` begins, now and then (MB-11): otherwise a slot that only
-    /// bursts reach, or none but the first of packed writes, would hold a message of 2^32 epochs
-    /// ago when the epoch wraps. Strays would be found when their epoch comes. The half is drained
+    /// bursts reach, or that packed writes leave unused, would hold a message of 2^32 epochs ago
+    /// when the epoch wraps. Strays would be found when their epoch comes. The half is drained
     /// and not open, so no peer writes it.
     fn clear_stamps(&self, fabric: &impl Fabric, place: Place<'_>, epoch: u32) {
         let is_due = self.has_strays || epoch % CLEAR_EVERY < 2;
@@ -189,8 +190,8 @@ impl<const SLOTS: usize> Half<SLOTS> {
         self.is_own && self.skipped == 0
     }
 
-    /// The first ticket of the write that was seen last, if that is packed and `ticket` is one of
-    /// those behind.
+    /// The first ticket of the write that was seen last, if that is packed and has a later message
+    /// for `ticket`.
     pub(super) fn packed_head(&self, ticket: u32) -> Option<u32> {
         self.packed_from.filter(|head| *head < ticket && ticket < self.seen_end)
     }

@@ -33,7 +33,7 @@ pub(super) const BITMAP_NOT_CLEARED: Mutant =
 pub(super) const JOURNAL_IGNORED: Mutant =
     mutant("journal-ignored-by-the-successor", "what was released is not delivered again");
 pub(super) const STAMPS_NOT_CLEARED: Mutant =
-    mutant("stamps-of-unused-tickets-not-cleared", "nothing is delivered twice");
+    mutant("old-stamps-not-cleared", "nothing is delivered twice");
 pub(super) const FORGERY_UNNOTICED: Mutant =
     mutant("forged-count-unnoticed", "a liar's harm is counted");
 pub(super) const INCARNATION_IGNORED: Mutant =

@@ -607,7 +607,7 @@ impl Outbox {
         self.state = State::Ended(if is_ticket { PutEvent::Full } else { PutEvent::TicketUnknown });
     }
 
-    /// Writes the first `count` staged slots to `first` and the tickets behind it.
+    /// Writes the first `count` staged messages to `first` and the tickets behind it.
     // `config` is a copy of `self.config`, which would be loaded again after each atomic access.
     #[inline(always)]
     fn write(

@@ -120,7 +120,7 @@ pub struct Counters {
     pub questioned: u64,
     /// Copies with the expected stamp and a wrong length or checksum: torn, still arriving, or
     /// garbage. Each was read again or skipped, never delivered. Slots that are sealed by their
-    /// stamp have no checksum, and are not copied before they are whole.
+    /// stamp have no checksum; they count when their length or their run does not fit.
     pub checksum_failures: u64,
     /// Well-formed messages that name a sender without the right to write here.
     pub forged: u64,
@@ -377,7 +377,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let mut held_up = PeerSet::EMPTY;
         for epoch in [self.open.wrapping_sub(1), self.open] {
             let half = &self.halves[(epoch & 1) as usize];
-            if half.epoch() != epoch {
+            if !half.has_undelivered(epoch) {
                 continue;
             }
             let mut search = self.search(fabric, Stamp { epoch, ticket: half.next() });
@@ -476,7 +476,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     fn judge(&mut self, fabric: &impl Fabric, now: Instant) {
         for epoch in [self.open.wrapping_sub(1), self.open] {
             let half = &self.halves[(epoch & 1) as usize];
-            if half.epoch() != epoch {
+            if !half.has_undelivered(epoch) {
                 continue;
             }
             let mut search = self.search(fabric, Stamp { epoch, ticket: half.next() });

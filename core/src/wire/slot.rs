@@ -206,7 +206,8 @@ pub struct Trailer {
     pub kind: u16,
     /// The low 16 bits of the sender's incarnation: each counts its messages from 0.
     pub incarnation: u16,
-    /// The messages of the same write from this one on; 0 before it is sealed.
+    /// The messages of the same write from this one on; 0 before it is sealed. As [`Self::count`]
+    /// has it: the first one of a packed write says so here.
     pub run: u16,
 }
 
@@ -481,7 +482,8 @@ impl Slot {
             return Err(SlotError::Length);
         }
         let slots = packing.map_or(count, |packing| packing.slots(count));
-        if self.stamp.ticket + count > self.slots || slots * self.stride > INLINE_MAX {
+        // No writer stages more.
+        if self.stamp.ticket + count > self.slots || count * self.stride > INLINE_MAX {
             return Err(SlotError::Length);
         }
         let last = Stamp { ticket: self.stamp.ticket + slots - 1, ..self.stamp };
@@ -508,7 +510,9 @@ impl Slot {
             return Err(SlotError::Stamp);
         }
         // What was loaded before is as old as the stamp of this slot, not as the end of the write.
-        Ok(memory.load_end(region, end - END_LEN))
+        let again = memory.load_end(region, end - END_LEN);
+        // Only a member that breaks the protocol writes the stamp again.
+        if again[3] == words[2] { Ok(again) } else { Err(SlotError::Stamp) }
     }
 
     /// Copies to the beginning of `scratch` the payload of the message `behind` the first one of
@@ -546,11 +550,10 @@ impl Slot {
     /// The trailer of the first message of a packed write, if that has arrived.
     fn first_of_packed(&self, memory: &(impl Memory + ?Sized)) -> Result<Trailer, SlotError> {
         let At { region, offset: end } = self.end;
-        if !matches!(self.seal(memory), Seal::Packed(_)) {
-            return Err(SlotError::Stamp);
-        }
-        let words = self.load_behind_end(memory, memory.load_end(region, end - END_LEN))?;
-        let [_, words @ ..] = words;
+        let words: [u64; 4] = memory.load_end(region, end - END_LEN);
+        let run = self.stamp.run_in(words[3]).filter(|run| run & (PACKED | PART) == PACKED);
+        run.ok_or(SlotError::Stamp)?;
+        let [_, words @ ..] = self.load_behind_end(memory, words)?;
         let first = Trailer::from_words(words, self.stamp);
         if first.len > self.capacity { Err(SlotError::Length) } else { Ok(first) }
     }
@@ -942,6 +945,32 @@ mod tests {
             taken += visited;
         }
         assert!(taken > 1000, "{taken}");
+    }
+
+    /// A member that breaks the protocol writes the stamp of a whole write again.
+    #[test]
+    fn a_run_that_changes_while_it_is_looked_at_never_leaves_the_slots() {
+        const STRIDE: u32 = 40;
+        let stamp = Stamp { epoch: 4, ticket: 0 };
+        for run in [u16::MAX, PACKED | 0x3fff, 0x3fff, PACKED | 4] {
+            let mut slots = [0; 2 * STRIDE as usize];
+            Trailer { len: 16, ..Trailer::default() }.write(&mut slots[..STRIDE as usize]);
+            seal_packed(&mut slots, STRIDE as usize, stamp, (0, 3, 0));
+            let words = slots.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+            let words: Vec<_> = words.collect();
+            let mut after = words.clone();
+            after[4] = stamp.sealed(run);
+            for loads in 0..16 {
+                let words = [words.clone(), after.clone()];
+                let memory = Arriving { words, early: 0, loads: Cell::new(loads) };
+                let end = At { region: Region(0), offset: STRIDE };
+                let slot = Slot { end, stamp, capacity: 16, stride: STRIDE, slots: 3 };
+                let copied = slot.copy_out(&memory, Sealing::Stamp, &mut [0; used(16)], crc32c);
+                // Four words, the end of the write, and the stamp again.
+                let count = (loads >= 6).then_some(3);
+                assert_eq!(copied.ok().map(|found| found.count()), count, "{run:x} {loads}");
+            }
+        }
     }
 
     #[test]

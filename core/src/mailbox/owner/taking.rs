@@ -21,8 +21,9 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Comes by the ticket of `slot`, one of those in the slot of the ticket or in that of `head`:
-    /// as [`Mailbox::copy_message`] takes it. `None`: it has no message.
+    /// Goes past the ticket of `slot`, and says where its message is if it has one: `Some(None)`
+    /// in that slot, `Some(Some(head))` in the packed write that begins in the slot of `head`.
+    /// Wants every ticket in order, also those that were taken.
     fn pass(&mut self, memory: &(impl Memory + ?Sized), slot: &Slot) -> Option<Option<u32>> {
         let ticket = slot.stamp.ticket;
         match slot.seal(memory) {
@@ -107,7 +108,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         limit: u32,
         mut deal: impl FnMut(&Message<'_>),
     ) -> u32 {
-        // As `follow` has it: a message in the closed half may be behind one that was skipped there.
+        // As in `follow`: a later message of the sender may have been skipped in the open half.
         let may_miss = first.epoch != self.open && self.half(self.open).has_skipped_from(0);
         let Self { config, regions, halves, expected, scratch, counters, .. } = self;
         let half = &mut halves[(first.epoch & 1) as usize];
@@ -308,7 +309,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         Some(search)
     }
 
-    /// The search comes by the ticket of `stamp`: see [`Search::pass`].
+    /// The search goes past the ticket of `stamp`: see [`Search::pass`].
     pub(super) fn pass(
         &self,
         fabric: &impl Fabric,
@@ -348,9 +349,13 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         };
         match copied {
             Ok(trailer) if trailer.sender < self.config.peers() => {
+                let is_closed = stamp.epoch != self.open;
                 let half = self.half(stamp.epoch);
                 (half.seen_end, half.packed_from) = (stamp.ticket + trailer.count(), head);
-                if head.is_some() {
+                if is_closed {
+                    // What was given out is known: a message beyond is forged.
+                    half.seen_end = half.seen_end.min(half.owed());
+                } else if head.is_some() {
                     half.owe(half.seen_end);
                 }
                 Some(trailer)

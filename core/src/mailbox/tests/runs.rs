@@ -10,7 +10,7 @@ use super::{A, B, OWNER, STALL};
 use crate::fabric::loopback::Net;
 use crate::fabric::{At, Fabric, Layout, Memory, Placement};
 use crate::ids::Peer;
-use crate::mailbox::{Config, Run, UnknownReceipt};
+use crate::mailbox::{Config, PutEvent, Run, UnknownReceipt};
 use crate::wire::slot::Stamp;
 
 /// Halves of eight slots, where a write from bytes is placed as in shared memory.
@@ -198,16 +198,16 @@ fn a_packed_run_ends_where_a_slot_is_not_of_its_write_and_the_rest_comes_as_it_w
         flip(&cluster, &world, 2, change);
         assert_eq!(take_payloads(&mut cluster.owner)[..], packed(16)[4..], "{change:?}");
     }
-    // Stamp, packing, sequence, sender, incarnation, length: of the first slot, behind the take.
-    for change in [(8, 1), (8, 1 << 62), (24, 1 << 32), (24, 1 << 16), (16, 1 << 48), (24, 1 << 9)]
-    {
+    // Epoch, packing, messages: of the first slot, which is no longer one of this write.
+    for change in [(8, 1), (8, 1 << 62), (8, 1 << 50)] {
         let world = world();
         let mut cluster = Cluster::new(&world);
         put_packed(&mut cluster, A, &packed(16));
         take_at_most(&mut cluster.owner, 3).unwrap();
         flip(&cluster, &world, 0, change);
-        let (taken, _) = (take_at_most(&mut cluster.owner, 1), cluster.owner.mailbox.counters());
-        assert!(taken.is_none_or(|(_, taken)| taken[0].payload == packed(16)[3]), "{change:?}");
+        assert_eq!(take_run(&mut cluster.owner), None, "{change:?}");
+        flip(&cluster, &world, 0, change);
+        assert_eq!(take_payloads(&mut cluster.owner), packed(16)[3..], "{change:?}");
     }
 }
 
@@ -263,7 +263,9 @@ fn packed_messages_without_room_in_the_half_stay_staged_and_are_put_into_the_nex
         put_packed(&mut cluster, A, &packed(16));
         let staged: Vec<_> = cluster.writer(A).outbox.payloads().map(<[u8]>::to_vec).collect();
         assert_eq!(staged, packed(16)[8 - usize::from(before)..]);
-        cluster.writer(A).stage(&[77; 16]);
+        // Also of another length, behind one that is left or several.
+        let last = &[77; 16][..if before % 2 == 0 { 16 } else { 5 }];
+        cluster.writer(A).stage(last);
         let mut all = cluster.owner.drain_payloads();
         cluster.owner.wait();
         cluster.writer(A).flush().unwrap();
@@ -272,7 +274,32 @@ fn packed_messages_without_room_in_the_half_stay_staged_and_are_put_into_the_nex
         cluster.writer(A).finish();
         all.extend(cluster.owner.drain_payloads());
         assert_eq!(all[usize::from(before)..][..8], packed(16));
-        assert_eq!(all.last(), Some(&[77; 16].to_vec()), "{before}");
+        assert_eq!(all.last().unwrap(), last, "{before}");
+    }
+}
+
+#[test]
+fn a_full_half_leaves_packed_messages_staged_and_more_can_be_staged_behind_them() {
+    for (same, other) in [(0, 1), (1, 0), (1, 1), (2, 1)] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        put_packed(&mut cluster, B, &packed(16));
+        let mut due = packed(8)[..3].to_vec();
+        due.iter().for_each(|payload| cluster.writer(A).stage(payload));
+        cluster.writer(A).flush().unwrap();
+        assert_eq!(cluster.writer(A).finish(), Some(PutEvent::Full));
+        let more =
+            packed(8).into_iter().skip(3).take(same).chain(packed(11).into_iter().take(other));
+        for payload in more {
+            cluster.writer(A).stage(&payload);
+            due.push(payload);
+        }
+        assert!(cluster.writer(A).outbox.payloads().eq(&due), "{same} {other}");
+        assert_eq!(cluster.owner.drain_payloads(), packed(16));
+        cluster.owner.wait();
+        cluster.writer(A).flush().unwrap();
+        cluster.writer(A).finish();
+        assert_eq!(cluster.owner.drain_payloads(), due, "{same} {other}");
     }
 }
 
@@ -306,16 +333,20 @@ fn stamps_are_cleared_once_in_so_many_epochs_and_not_before() {
     let cluster = Cluster::new(&world);
     let (fabric, place) =
         (&cluster.owner.fabric, Place { config: &world.config, regions: world.regions });
-    for (epoch, is_cleared) in [(2_u32, false), (65_534, false), (65_536, true), (0, true)] {
-        let At { region, offset } =
-            world.regions.slot(&world.config, Stamp { epoch: 0, ticket: 5 }).end;
-        fabric.store(region, offset - 8, Stamp { epoch: 8, ticket: 5 }.sealed(1));
+    let not_due = [2_u32, 3, 65_534, 65_535].map(|epoch| (epoch, false));
+    let due = [65_536, 65_537, 0, 1].map(|epoch| (epoch, true));
+    for (epoch, is_cleared) in not_due.into_iter().chain(due) {
+        let old = Stamp { epoch: 8 + epoch % 2, ticket: 5 };
+        let At { region, offset } = world.regions.slot(&world.config, old).end;
+        fabric.store(region, offset - 8, old.sealed(1));
+        let record = world.regions.record(&world.config, epoch);
+        fabric.store(record.region, record.offset, u64::from(epoch.wrapping_sub(2)));
         let mut half = Half::<8>::drained(epoch.wrapping_sub(2));
         let record = world.regions.record(&world.config, epoch);
         fabric.store(record.region, record.offset, u64::from(epoch.wrapping_sub(2)));
         half.begin(fabric, place, epoch);
         let word = fabric.load(region, offset - 8);
-        assert_eq!(Stamp { epoch: 8, ticket: 5 }.run_in(word).is_none(), is_cleared, "{epoch}");
+        assert_eq!(old.run_in(word).is_none(), is_cleared, "{epoch}");
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
     found("mailbox/journal-ignored-by-the-successor", &["once"]),
     found("mailbox/skipped-without-a-last-look", &["loss"]),
     found("mailbox/missing-ticket-never-questioned", &["progress"]),
-    found("mailbox/stamps-of-unused-tickets-not-cleared", &["integrity", "once"]),
+    found("mailbox/old-stamps-not-cleared", &["integrity", "once"]),
     missed("mailbox/forged-count-unnoticed", &["unseen"], LIAR),
     found("mailbox/incarnation-not-compared", &["order"]),
     explored(
