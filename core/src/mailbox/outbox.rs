@@ -1,8 +1,7 @@
 //! The writer's side: one [`Outbox`] for each owner.
 //!
 //! Messages are staged, then put together: one fetch-add reserves a ticket for each, one write
-//! fills the neighbouring slots (MB-3, MB-8). They are staged as they will be written: each in a
-//! slot of its own; or packed, as long as all have the length and the kind of the first one.
+//! fills the neighbouring slots (MB-3, MB-8).
 //!
 //! ```text
 //!            flush                 ticket                    written
@@ -17,7 +16,7 @@
 //! answers at once, `flush` runs through to the end, and [`Outbox::poll`] returns the event;
 //! [`Outbox::flush_now`] itself returns what it put.
 
-use core::fmt;
+mod stage;
 
 use super::mutants::{
     BATCH_PAST_HALF, CLAIM_AFTER_FETCH_ADD, CLAIM_DROPPED_EARLY, PUT_BEFORE_PAYLOAD,
@@ -25,15 +24,15 @@ use super::mutants::{
 };
 use super::{Config, OUTBOX_WORK, Regions};
 use crate::fabric::{
-    Completion, CompletionFlags, Fabric, Failure, INLINE_LEN, Memory, Op, PostError, Posted, Work,
-    WorkId,
+    Completion, CompletionFlags, Fabric, Failure, Memory, Op, PostError, Posted, Work, WorkId,
 };
 use crate::ids::{Incarnation, Peer};
 use crate::wire::Claim;
-use crate::wire::slot::{
-    Packing, Sealing, Stamp, TRAILER_LEN, Trailer, checksum, form_of, seal_by_stamps, seal_packed,
-    used,
-};
+use crate::wire::slot::{Sealing, Stamp};
+
+pub use stage::StageError;
+
+use stage::Stage;
 
 /// A count from here on is not a ticket but a damaged answer (MB-7a).
 const COUNT_LIMIT: u32 = 1 << 31;
@@ -66,39 +65,6 @@ pub enum PutEvent {
     },
 }
 
-/// Why a message was not staged. The outbox is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StageError {
-    /// A flush is under way; wait for its [`PutEvent`].
-    Busy,
-    /// The batch is full: flush first.
-    BatchFull {
-        /// How many messages a batch holds.
-        limit: u32,
-    },
-    /// The message is longer than the configured slot.
-    TooLong {
-        /// How many bytes a slot holds.
-        limit: u16,
-    },
-}
-
-impl fmt::Display for StageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy => f.write_str("a put to this owner is under way: poll until its event"),
-            Self::BatchFull { limit } => {
-                write!(f, "the batch is full with {limit} messages: flush it first")
-            }
-            Self::TooLong { limit } => {
-                write!(f, "the message is longer than the {limit} bytes of a slot: split it")
-            }
-        }
-    }
-}
-
-impl core::error::Error for StageError {}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Idle,
@@ -117,14 +83,11 @@ enum State {
 }
 
 /// The writer's side of one owner's mailbox.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Outbox {
     config: Config,
     regions: Regions,
-    me: Peer,
     owner: Peer,
-    /// The low half of the own incarnation, as the slots carry it.
-    incarnation: u16,
     state: State,
     /// Sequence number of the first staged message.
     sequence: u32,
@@ -134,63 +97,7 @@ pub struct Outbox {
     attempt: u32,
     /// The open half was full, or its count implausible: probe before adding to it again.
     full: bool,
-    staged: u32,
-    /// Writes may be packed: slots are sealed by their stamps.
-    packs: bool,
-    /// Where more than one message is staged: they are packed.
-    packed: Option<Packed>,
-    stage: [u8; INLINE_LEN],
-}
-
-/// The packed messages that are staged.
-#[derive(Clone, Copy, Debug)]
-struct Packed {
-    packing: Packing,
-    /// Length and kind of each.
-    form: (u16, u16),
-    /// Where the next payload begins.
-    at: u32,
-    /// Where its slot has its stamp.
-    end: u32,
-    /// How many more may be staged without a closer look; zero while a flush is under way.
-    room: u32,
-}
-
-impl Packed {
-    /// `count` messages of one `form`, in slots of `stride` bytes; `None` if packing saves nothing.
-    fn new(stride: u32, form: (u16, u16), count: u32) -> Option<Self> {
-        let packing = Packing::new(stride, form.0)?;
-        let at = packing.offset(count);
-        Some(Self { packing, form, at, end: at - at % stride + stride - 8, room: 0 })
-    }
-
-    /// Where the next payload goes.
-    #[inline(always)]
-    const fn next(&mut self, stride: u32) -> u32 {
-        let (at, place) = (self.at, self.packing.place());
-        self.room -= 1;
-        self.at += place;
-        if self.at + place > self.end {
-            self.at = self.end + 8;
-            self.end += stride;
-        }
-        at
-    }
-}
-
-impl core::hash::Hash for Outbox {
-    /// Of the buffer, only the slots that are staged. What lies in front of their payloads is
-    /// written to no slot but between those of a batch, and is read by no owner.
-    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-        let Self { config, regions, me, owner, incarnation, .. } = self;
-        let Self { state: stage_of_put, sequence, .. } = self;
-        let Self { unknown, attempt, full, staged, stage, .. } = self;
-        (config, regions, me, owner, incarnation, stage_of_put, sequence).hash(state);
-        (unknown, attempt, full, self.packed().map(|it| it.form)).hash(state);
-        let slots = if self.packed().is_some() { 1 } else { *staged };
-        stage[..(slots * self.config.stride()) as usize].hash(state);
-        self.payloads().skip(slots as usize).for_each(|payload| payload.hash(state));
-    }
+    stage: Stage,
 }
 
 impl Outbox {
@@ -204,22 +111,19 @@ impl Outbox {
         owner: Peer,
         incarnation: Incarnation,
     ) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the low half, as the slots carry it")]
+        let from = (fabric.me(), incarnation.0 as u16);
+        let stage = Stage::new(&config, from, config.sealing(fabric));
         let outbox = Self {
             config,
             regions,
-            me: fabric.me(),
             owner,
-            #[expect(clippy::cast_possible_truncation, reason = "the low half")]
-            incarnation: incarnation.0 as u16,
             state: State::Idle,
             sequence: 0,
             unknown: 0,
             attempt: 0,
             full: false,
-            staged: 0,
-            packs: config.sealing(fabric) == Sealing::Stamp,
-            packed: None,
-            stage: [0; INLINE_LEN],
+            stage,
         };
         outbox.claim(fabric, Claim::Idle);
         outbox
@@ -228,7 +132,7 @@ impl Outbox {
     /// How many messages are staged: not yet put, or possibly in the owner's memory.
     #[must_use]
     pub const fn staged(&self) -> u32 {
-        self.staged
+        self.stage.count()
     }
 
     /// Whether a flush may start now.
@@ -251,25 +155,7 @@ impl Outbox {
 
     /// The payloads of the staged messages, in order.
     pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
-        let packed = self.packed();
-        (0..self.staged).map(move |index| {
-            let at = packed.filter(|_| index > 0).map(|it| (it.packing.offset(index), it.form.0));
-            let (at, len) = at.unwrap_or_else(|| self.in_slot(index));
-            &self.stage[at as usize..][..usize::from(len)]
-        })
-    }
-
-    /// Where the payload of the slot `index` is staged, and its length.
-    fn in_slot(&self, index: u32) -> (u32, u16) {
-        let stride = self.config.stride();
-        let end = (index + 1) * stride;
-        let (len, _) = form_of(&self.stage[(end - stride) as usize..end as usize]);
-        (end - used(len.into()) as u32, len)
-    }
-
-    /// How the staged messages are packed, if they are.
-    const fn packed(&self) -> Option<Packed> {
-        if self.staged > 1 { self.packed } else { None }
+        self.stage.payloads()
     }
 
     /// Adds a message to the batch.
@@ -278,79 +164,13 @@ impl Outbox {
     /// [`StageError`].
     #[inline(always)]
     pub fn stage(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
-        if let Some(packed) = &mut self.packed
-            && packed.room > 0
-            && (usize::from(packed.form.0), packed.form.1) == (payload.len(), kind)
-        {
-            let at = packed.next(self.config.stride()) as usize;
-            copy_padded(payload, &mut self.stage[at..]);
-            self.staged += 1;
+        if self.stage.add_packed(kind, payload) {
             return Ok(());
         }
-        self.stage_closely(kind, payload)
-    }
-
-    /// As [`Self::stage`], for the first messages of a batch, and where it is not packed.
-    #[inline(always)]
-    fn stage_closely(&mut self, kind: u16, payload: &[u8]) -> Result<(), StageError> {
         if !matches!(self.state, State::Idle | State::Lost) {
             return Err(StageError::Busy);
         }
-        let limit = self.config.message_len();
-        if payload.len() > usize::from(limit) {
-            return Err(StageError::TooLong { limit });
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "checked")]
-        let len = payload.len() as u16;
-        let end = ((self.staged + 1) * self.config.stride()) as usize;
-        if end > INLINE_LEN {
-            return Err(StageError::BatchFull { limit: self.config.batch() });
-        }
-        let may_pack = self.packs && (self.staged == 1 || self.packed().is_some());
-        if may_pack && let Some(at) = self.pack((len, kind)) {
-            copy_padded(payload, &mut self.stage[at as usize..]);
-            self.staged += 1;
-            return Ok(());
-        }
-        let slot = &mut self.stage[end - used(payload.len())..end];
-        copy_padded(payload, slot);
-        let (sender, incarnation) = (self.me.0, self.incarnation);
-        Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
-        self.staged += 1;
-        Ok(())
-    }
-
-    /// Where a message of `form` goes behind the staged ones, one at least, if all of them can be
-    /// packed; else gives each a slot of its own.
-    #[inline(never)]
-    fn pack(&mut self, form: (u16, u16)) -> Option<u32> {
-        let stride = self.config.stride();
-        if self.staged == 1 {
-            self.packed = Packed::new(stride, form_of(&self.stage[..stride as usize]), 1);
-        }
-        let (batch, staged) = (self.config.batch(), self.staged);
-        let packed = self.packed.as_mut().filter(|packed| packed.form == form);
-        if let Some(packed) = packed {
-            packed.room = batch - staged;
-            return Some(packed.next(stride));
-        }
-        self.unpack();
-        None
-    }
-
-    /// Gives each staged message a slot of its own.
-    fn unpack(&mut self) {
-        let Some(Packed { packing, form: (len, kind), .. }) = self.packed.take() else { return };
-        let stride = self.config.stride();
-        let (sender, incarnation) = (self.me.0, self.incarnation);
-        // The last first: a slot lies behind all the places of the messages before.
-        for index in (1..self.staged).rev() {
-            let (from, end) = (packing.offset(index) as usize, ((index + 1) * stride) as usize);
-            let to = end - used(len.into());
-            self.stage.copy_within(from..from + end - TRAILER_LEN - to, to);
-            let trailer = Trailer { len, sender, kind, incarnation, ..Trailer::default() };
-            trailer.write(&mut self.stage[to..end]);
-        }
+        self.stage.add(kind, payload)
     }
 
     /// Forgets what is staged. Does nothing while a flush is under way.
@@ -363,8 +183,7 @@ impl Outbox {
             // A later message under one of their numbers could overtake an earlier one.
             self.sequence = self.sequence.wrapping_add(self.unknown);
             self.unknown = 0;
-            self.staged = 0;
-            self.packed = None;
+            self.stage.clear();
         }
     }
 
@@ -392,11 +211,9 @@ impl Outbox {
     /// As [`Self::flush`].
     #[inline(always)]
     pub fn flush_now(&mut self, fabric: &mut impl Fabric) -> Result<Option<u32>, PostError> {
-        if let Some(packed) = &mut self.packed {
-            packed.room = 0;
-        }
+        self.stage.close();
         match self.state {
-            State::Idle if self.staged > 0 && !self.full => self.reserve(fabric),
+            State::Idle if self.staged() > 0 && !self.full => self.reserve(fabric),
             _ => self.flush_late(fabric).map(|()| None),
         }
     }
@@ -406,7 +223,7 @@ impl Outbox {
     #[inline(never)]
     fn flush_late(&mut self, fabric: &mut impl Fabric) -> Result<(), PostError> {
         match self.state {
-            State::Idle if self.staged > 0 => {}
+            State::Idle if self.staged() > 0 => {}
             State::Lost => return Err(PostError::Gone),
             _ => return Ok(()),
         }
@@ -426,7 +243,7 @@ impl Outbox {
     /// Keeps the event of a flush that has put `put` messages, if it has.
     fn keep(&mut self, put: Option<u32>) {
         if let Some(count) = put {
-            self.state = State::Ended(PutEvent::Put { count, left: self.staged });
+            self.state = State::Ended(PutEvent::Put { count, left: self.staged() });
         }
     }
 
@@ -531,7 +348,7 @@ impl Outbox {
         if !CLAIM_AFTER_FETCH_ADD.is_planted() {
             self.claim(fabric, Claim::Reserving { sequence: self.attempt });
         }
-        match self.add(fabric, u64::from(self.staged)) {
+        match self.add(fabric, u64::from(self.staged())) {
             Ok(Posted::Ended(Ok(word))) => Ok(self.handle_ticket(fabric, Stamp::from_count(word))),
             // Nothing was written; as after a completion that reports it.
             Ok(Posted::Ended(Err(failure))) => Ok(self.lost(0, failure)),
@@ -574,23 +391,14 @@ impl Outbox {
             self.handle_full(fabric, first);
             return None;
         }
-        let mut count = self.staged;
+        let mut count = self.staged();
         if !BATCH_PAST_HALF.is_planted() {
             count = count.min(config.slots() - first.ticket);
         }
         self.claim(fabric, Claim::Holding { first, count });
-        let sealing = config.sealing(fabric);
-        let stride = config.stride() as usize;
-        let (len, is_packed) = self.extent(&config, count);
-        let slots = &mut self.stage[..len];
-        #[expect(clippy::cast_possible_truncation, reason = "a batch is shorter")]
-        if is_packed {
-            seal_packed(slots, stride, first, (self.me.0, count as u16, self.sequence));
-        } else {
-            seal_by_stamps(slots.chunks_exact_mut(stride), first, count as u16, self.sequence);
-        }
-        if sealing == Sealing::Checksum {
-            slots.chunks_exact_mut(stride).for_each(|slot| checksum(slot, |it| fabric.crc32c(it)));
+        self.stage.seal(first, count, self.sequence);
+        if config.sealing(fabric) == Sealing::Checksum {
+            self.stage.add_checksums(count, |bytes| fabric.crc32c(bytes));
         }
         self.write(fabric, &config, first, count)
     }
@@ -617,11 +425,8 @@ impl Outbox {
         first: Stamp,
         count: u32,
     ) -> Option<u32> {
-        let stride = config.stride() as usize;
-        // What the first slot does not use stays. The last word is the stamp of the last slot.
-        let len = usize::from(form_of(&self.stage[..stride]).0);
+        let (len, bytes) = self.stage.slots(count);
         let to = self.regions.slot(config, first).start(len);
-        let bytes = &self.stage[stride - used(len)..self.extent(config, count).0];
         let (id, op) = (self.work_id(true), Op::Write { to, bytes });
         match fabric.post_now(self.owner, Work { id, op, flags: CompletionFlags::WAKE }) {
             Ok(posted) => {
@@ -658,36 +463,8 @@ impl Outbox {
         if self.unknown > 0 {
             self.unknown = self.unknown.saturating_sub(count);
         }
-        let left = self.staged - count;
-        if left > 0 {
-            self.move_up(count);
-        }
-        self.staged = left;
+        self.stage.remove(count);
         count
-    }
-
-    /// Stages the messages from `count` on in front: those before are put.
-    fn move_up(&mut self, count: u32) {
-        let (stride, staged) = (self.config.stride() as usize, self.staged as usize);
-        let Some(Packed { packing, form, .. }) = self.packed() else {
-            return self.stage.copy_within(count as usize * stride..staged * stride, 0);
-        };
-        let first = stride - used(form.0.into());
-        for index in count..self.staged {
-            let from = packing.offset(index) as usize;
-            let to = if index == count { first } else { packing.offset(index - count) as usize };
-            self.stage.copy_within(from..from + stride - TRAILER_LEN - first, to);
-        }
-        self.packed = Packed::new(self.config.stride(), form, self.staged - count);
-    }
-
-    /// Bytes of the slots of the first `count` staged messages, and whether these are packed.
-    #[inline(always)]
-    fn extent(&self, config: &Config, count: u32) -> (usize, bool) {
-        match self.packed.filter(|_| count > 1) {
-            Some(packed) => ((packed.packing.slots(count) * config.stride()) as usize, true),
-            None => (count as usize * config.stride() as usize, false),
-        }
     }
 
     /// Sets the claim; it is visible before anything that is posted afterwards.
@@ -719,22 +496,6 @@ impl Outbox {
     const fn work_id(&self, is_write: bool) -> WorkId {
         let write = is_write as u64;
         WorkId::new(OUTBOX_WORK, (self.owner.0 as u64) << 40 | write << 32 | self.attempt as u64)
-    }
-}
-
-/// Copies `payload` to the beginning of `place`, padded with zeros to a multiple of 8 bytes.
-#[inline(always)]
-fn copy_padded(payload: &[u8], place: &mut [u8]) {
-    if let (Some(first), Ok(word)) = (place.first_chunk_mut(), <[u8; 8]>::try_from(payload)) {
-        // A call costs more than the copy of a word.
-        *first = word;
-    } else {
-        // The padding, before the payload covers the rest of its word.
-        let padded = payload.len().next_multiple_of(8);
-        if let Some(last) = place[..padded].last_chunk_mut::<8>() {
-            *last = [0; 8];
-        }
-        place[..payload.len()].copy_from_slice(payload);
     }
 }
 

@@ -221,6 +221,21 @@ fn a_run_is_taken_whole_in_a_half_that_is_closed() {
     assert_eq!(take_payloads(&mut cluster.owner), packed(16));
 }
 
+/// A liar resets the count before the owner has read it.
+#[test]
+fn a_run_in_a_closed_half_ends_with_the_tickets_that_were_given_out() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    let word = world.regions.word();
+    let count = Stamp { epoch: 0, ticket: 4 }.to_count();
+    cluster.owner.fabric.store(word.region, word.offset, count);
+    cluster.owner.turn();
+    assert_eq!(Stamp::from_count(cluster.count()).epoch, 1);
+    assert_eq!(take_payloads(&mut cluster.owner), packed(16)[..4]);
+    assert_eq!((cluster.owner.take(), cluster.owner.mailbox.owed()), (None, 4));
+}
+
 #[test]
 fn of_a_run_whose_processing_panics_those_are_taken_that_were_handed_out() {
     let world = world();
@@ -324,29 +339,6 @@ fn a_message_of_another_length_or_kind_gives_each_staged_one_its_own_slot() {
         owner.mailbox.take_run(&owner.fabric, now, 4, deal).unwrap();
         let due = payloads.iter().map(|it| (7, it.clone()));
         assert!(found.into_iter().eq(due.chain([(kind, std::vec![5; len])])), "{kind} {len}");
-    }
-}
-
-#[test]
-fn stamps_are_cleared_once_in_so_many_epochs_and_not_before() {
-    let world = world();
-    let cluster = Cluster::new(&world);
-    let (fabric, place) =
-        (&cluster.owner.fabric, Place { config: &world.config, regions: world.regions });
-    let not_due = [2_u32, 3, 65_534, 65_535].map(|epoch| (epoch, false));
-    let due = [65_536, 65_537, 0, 1].map(|epoch| (epoch, true));
-    for (epoch, is_cleared) in not_due.into_iter().chain(due) {
-        let old = Stamp { epoch: 8 + epoch % 2, ticket: 5 };
-        let At { region, offset } = world.regions.slot(&world.config, old).end;
-        fabric.store(region, offset - 8, old.sealed(1));
-        let record = world.regions.record(&world.config, epoch);
-        fabric.store(record.region, record.offset, u64::from(epoch.wrapping_sub(2)));
-        let mut half = Half::<8>::drained(epoch.wrapping_sub(2));
-        let record = world.regions.record(&world.config, epoch);
-        fabric.store(record.region, record.offset, u64::from(epoch.wrapping_sub(2)));
-        half.begin(fabric, place, epoch);
-        let word = fabric.load(region, offset - 8);
-        assert_eq!(old.run_in(word).is_none(), is_cleared, "{epoch}");
     }
 }
 

@@ -1,10 +1,11 @@
 //! The 32-bit epoch wraps after 2^32 halves without effect.
 
+use super::super::half::{Half, Place};
 use super::harness::{Cluster, FIRST, World, world};
 use super::model::model;
 use super::owner::Owner;
 use super::{A, OWNER, SLOTS};
-use crate::fabric::Memory;
+use crate::fabric::{At, Fabric, Memory};
 use crate::wire::crc32c;
 use crate::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 
@@ -12,7 +13,7 @@ use crate::wire::slot::{Stamp, TRAILER_LEN, Trailer, seal};
 fn old_world(slots: u32, epoch: u32) -> World {
     let world = world(slots);
     let memory = world.net.memory(OWNER);
-    let store = |at: crate::fabric::At, value| memory.store(at.region, at.offset, value);
+    let store = |at: At, value| memory.store(at.region, at.offset, value);
     for (epoch, ticket) in [(epoch - 1, slots), (epoch, 0)] {
         let record = world.regions.record(&world.config, epoch);
         store(record, Stamp { epoch, ticket }.to_word());
@@ -124,6 +125,40 @@ fn what_an_old_burst_left_is_not_delivered_for_a_skipped_ticket() {
     assert_eq!(cluster.owner.take(), None);
     cluster.writer(A).finish();
     assert_eq!(cluster.owner.drain_payloads(), [b"late"]);
+}
+
+/// Begins `epoch` in `half` over memory whose journal names `recorded` for it, and in which one
+/// stamp is of a later epoch; whether it cleared that.
+fn clears(world: &World, half: &mut Half<8>, epoch: u32, recorded: u32) -> bool {
+    let fabric = world.net.endpoint(OWNER, FIRST);
+    let store = |at: At, word| fabric.memory().store(at.region, at.offset, word);
+    let stray = Stamp { epoch: 8 + epoch % 2, ticket: 5 };
+    let At { region, offset } = world.regions.slot(&world.config, stray).end;
+    let last = At { region, offset: offset - 8 };
+    store(last, stray.sealed(1));
+    store(world.regions.record(&world.config, epoch), u64::from(recorded));
+    half.begin(&fabric, Place { config: &world.config, regions: world.regions }, epoch);
+    stray.run_in(fabric.memory().load(region, last.offset)).is_none()
+}
+
+#[test]
+fn stamps_are_cleared_once_in_so_many_epochs_and_not_before() {
+    let not_due = [2_u32, 3, 65_534, 65_535].map(|epoch| (epoch, false));
+    let due = [65_536, 65_537, 0, 1].map(|epoch| (epoch, true));
+    for (epoch, is_due) in not_due.into_iter().chain(due) {
+        let before = epoch.wrapping_sub(2);
+        let mut half = Half::drained(before);
+        assert_eq!(clears(&world(8), &mut half, epoch, before), is_due, "{epoch}");
+    }
+}
+
+/// Members may have put into it under an epoch that was never open.
+#[test]
+fn a_half_that_an_earlier_owner_began_is_cleared_before_its_next_epoch() {
+    let mut half = Half::drained(2);
+    assert!(!clears(&world(8), &mut half, 4, 4), "members may write there by now");
+    assert!(clears(&world(8), &mut half, 6, 4));
+    assert!(!clears(&world(8), &mut half, 8, 6));
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(crate) const EXPECTED: &[Expected] = &[
         "a batch beside a message that overtakes it",
     ),
     missed("mailbox/run-released-without-its-journal", &["once"], "a release of several"),
-    found("mailbox/head-of-a-packed-write-not-sought", &["loss", "false alarm"]),
+    found("mailbox/head-of-a-packed-write-not-sought", &["loss"]),
     // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(
