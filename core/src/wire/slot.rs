@@ -701,6 +701,8 @@ mod tests {
             words.map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
         };
         let words = [write(Stamp { epoch: 2, ..first }, 1), write(first, 2)];
+        // Each slot says whose it is: another member that overwrites it is not taken for the first.
+        assert_ne!(write(first, 3).last(), words[1].last());
         let mut taken = 0;
         // All words but the last one may be early.
         for case in 0..16 << (2 * WORDS - 1) {
@@ -733,6 +735,25 @@ mod tests {
             taken += visited;
         }
         assert!(taken > 1000, "{taken}");
+    }
+
+    /// Not even packed: an owner looks for the beginning of a write no further back.
+    #[test]
+    fn a_run_of_more_messages_than_a_batch_has_is_refused() {
+        const STRIDE: u32 = 40;
+        let stamp = Stamp { epoch: 4, ticket: 0 };
+        for (count, is_batch) in [(102, true), (103, false)] {
+            let mut slots = [0; 53 * STRIDE as usize];
+            Trailer { len: 16, ..Trailer::default() }.write(&mut slots[..STRIDE as usize]);
+            let len = Packing::new(STRIDE, 16).unwrap().slots(count) * STRIDE;
+            seal_packed(&mut slots[..len as usize], STRIDE as usize, stamp, (0, count as u16, 0));
+            let words = slots.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+            let words = [words.collect(), Vec::new()];
+            let memory = Arriving { words, early: 0, loads: Cell::new(usize::MAX) };
+            let end = At { region: Region(0), offset: STRIDE };
+            let slot = Slot { end, stamp, capacity: 16, stride: STRIDE, slots: 512 };
+            assert_eq!(slot.is_packed_whole(&memory), is_batch, "{count}");
+        }
     }
 
     /// A member that breaks the protocol writes the stamp of a whole write again.

@@ -10,7 +10,7 @@ use super::{A, B, OWNER, STALL};
 use crate::fabric::loopback::Net;
 use crate::fabric::{At, Fabric, Layout, Memory, Placement};
 use crate::ids::Peer;
-use crate::mailbox::{Config, PutEvent, Run, UnknownReceipt};
+use crate::mailbox::{Config, PutEvent, Run, StageError, UnknownReceipt};
 use crate::wire::slot::Stamp;
 
 /// Halves of eight slots, where a write from bytes is placed as in shared memory.
@@ -140,8 +140,11 @@ fn messages_of_one_length_and_kind_share_slots_and_come_as_they_were_put() {
         let (run, taken) = take_run(&mut cluster.owner).unwrap();
         assert!(taken.iter().map(|it| &it.payload).eq(&payloads), "{len} bytes");
         assert!(taken.iter().map(|it| (it.sender, it.sequence)).eq((0..8).map(|n| (A, n))));
-        cluster.owner.mailbox.release_run(&cluster.owner.fabric, run).unwrap();
-        assert_eq!(cluster.owner.mailbox.counters().checksum_failures, 0);
+        let owner = &mut cluster.owner;
+        owner.mailbox.release_run(&owner.fabric, run).unwrap();
+        // Nor is one sought behind the last.
+        assert!(!owner.mailbox.has_message(&owner.fabric, owner.now));
+        assert_eq!(owner.mailbox.counters().checksum_failures, 0);
     }
 }
 
@@ -399,12 +402,32 @@ fn a_run_that_was_released_costs_one_store_and_is_not_delivered_to_a_successor()
 
 #[test]
 fn a_run_goes_on_where_the_sequence_wraps() {
-    let world = world();
-    let mut cluster = Cluster::new(&world);
-    cluster.writer(A).outbox.count_from(u32::MAX - 1);
-    put(&mut cluster, A, &[b"0", b"1", b"2", b"3"]);
-    let (_, taken) = take_run(&mut cluster.owner).unwrap();
-    assert!(taken.iter().map(|it| it.sequence).eq([u32::MAX - 1, u32::MAX, 0, 1]));
+    // As a whole, and from behind the wrap; packed, and not.
+    for (limit, last) in [(5, &b"4"[..]), (2, b"4"), (3, b"4"), (5, b"four"), (2, b"four")] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        cluster.writer(A).outbox.count_from(u32::MAX - 1);
+        put(&mut cluster, A, &[b"0", b"1", b"2", b"3", last]);
+        let (_, mut taken) = take_at_most(&mut cluster.owner, limit).unwrap();
+        if limit < 5 {
+            taken.extend(take_run(&mut cluster.owner).unwrap().1);
+        }
+        assert!(taken.iter().map(|it| it.sequence).eq([u32::MAX - 1, u32::MAX, 0, 1, 2]));
+    }
+}
+
+#[test]
+fn a_batch_has_no_more_messages_packed_than_each_in_its_slot() {
+    for len in [8, 40] {
+        let world = world();
+        let mut cluster = Cluster::new(&world);
+        let outbox = &mut cluster.writer(A).outbox;
+        let limit = world.config.batch();
+        (0..limit).for_each(|_| outbox.stage(7, &[1; 40][..len]).unwrap());
+        let one_more = outbox.stage(7, &[1; 40][..len]);
+        assert_eq!(one_more, Err(StageError::BatchFull { limit }), "{len} bytes");
+        assert_eq!(outbox.staged(), limit);
+    }
 }
 
 #[test]
