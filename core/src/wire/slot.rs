@@ -35,7 +35,7 @@ use super::{u16_at, u64_at};
 use crate::fabric::{At, INLINE_LEN, Memory};
 use crate::ids::PeerSet;
 
-pub use packed::{Packing, Seal, seal_packed};
+pub use packed::{Packing, Places, Seal, seal_packed};
 
 /// Length of the trailer in bytes.
 pub const TRAILER_LEN: usize = 24;
@@ -725,14 +725,16 @@ mod tests {
                 assert_eq!(scratch[..16], [2; 16]);
                 taken += 1;
             }
-            let due = Trailer { sender: 2, sequence: 2, ..Trailer::default() };
-            let mut visited = 0;
-            slot.glance_packed(&memory, &due, 1..3, &mut scratch, |found, payload| {
-                assert_eq!((found.sequence, found.stamp.ticket), (3 + visited, 1 + visited));
-                assert_eq!(payload, [2; 16]);
-                visited += 1;
-            });
-            taken += visited;
+            let Ok(trailer) = slot.first_of_packed(&memory) else { continue };
+            for begin in [0, 1, 2] {
+                let mut visited = begin;
+                slot.glance_packed(&memory, &trailer, begin..3, &mut scratch, |found, payload| {
+                    assert_eq!((found.sequence, found.stamp.ticket), (2 + visited, visited));
+                    assert_eq!(payload, [2; 16]);
+                    visited += 1;
+                });
+                taken += visited - begin;
+            }
         }
         assert!(taken > 1000, "{taken}");
     }
@@ -748,11 +750,11 @@ mod tests {
             let len = Packing::new(STRIDE, 16).unwrap().slots(count) * STRIDE;
             seal_packed(&mut slots[..len as usize], STRIDE as usize, stamp, (0, count as u16, 0));
             let words = slots.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-            let words = [words.collect(), Vec::new()];
-            let memory = Arriving { words, early: 0, loads: Cell::new(usize::MAX) };
+            let words = [Vec::new(), words.collect()];
+            let memory = Arriving { words, early: 0, loads: Cell::new(0) };
             let end = At { region: Region(0), offset: STRIDE };
             let slot = Slot { end, stamp, capacity: 16, stride: STRIDE, slots: 512 };
-            assert_eq!(slot.is_packed_whole(&memory), is_batch, "{count}");
+            assert_eq!(slot.first_of_packed(&memory).is_ok(), is_batch, "{count}");
         }
     }
 

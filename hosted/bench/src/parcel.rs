@@ -50,6 +50,14 @@ pub(super) fn read(payload: &[u8], len: usize) -> Option<u64> {
     (last == !number).then_some(number)
 }
 
+/// Whether `payload` is message `number` of `len` bytes.
+#[inline(always)]
+pub(super) fn holds(payload: &[u8], len: usize, number: u64) -> bool {
+    payload.len() == len
+        && payload.first_chunk() == Some(&number.to_le_bytes())
+        && (len == 8 || payload.last_chunk() == Some(&(!number).to_le_bytes()))
+}
+
 /// Refuses a message of `writer` that is not number `expected`.
 #[inline]
 pub(super) fn expect(
@@ -58,11 +66,10 @@ pub(super) fn expect(
     len: usize,
     expected: u64,
 ) -> Result<(), BenchError> {
-    let found = read(payload, len);
-    if found == Some(expected) {
+    if holds(payload, len, expected) {
         Ok(())
     } else {
-        Err(BenchError::WrongMessage { writer, expected, found })
+        Err(BenchError::WrongMessage { writer, expected, found: read(payload, len) })
     }
 }
 

@@ -186,7 +186,7 @@ impl BenchSeat {
             if dealt.is_ok()
                 && let Err(error) = deal(message)
             {
-                dealt = Err(error);
+                note(&mut dealt, error);
             }
         });
         dealt?;
@@ -213,4 +213,12 @@ impl BenchSeat {
             self.vigil.idle()?;
         }
     }
+}
+
+/// Keeps the first error of a run: apart, or what deals with each message would be too long to be
+/// inlined.
+#[cold]
+#[inline(never)]
+fn note(dealt: &mut Result<(), BenchError>, error: BenchError) {
+    *dealt = Err(error);
 }

@@ -9,8 +9,8 @@ use super::super::Config;
 use crate::fabric::INLINE_LEN;
 use crate::ids::Peer;
 use crate::wire::slot::{
-    Packing, Sealing, Stamp, TRAILER_LEN, Trailer, checksum, form_of, seal_by_stamps, seal_packed,
-    used,
+    Packing, Places, Sealing, Stamp, TRAILER_LEN, Trailer, checksum, form_of, seal_by_stamps,
+    seal_packed, used,
 };
 
 /// Why a message was not staged. The outbox is unchanged.
@@ -49,36 +49,23 @@ impl core::error::Error for StageError {}
 /// The packed messages that are staged.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    packing: Packing,
     /// Length and kind of each.
     form: (u16, u16),
-    /// Where the next payload begins.
-    at: u32,
-    /// Where its slot has its stamp.
-    end: u32,
-    /// How many more may be staged without a closer look; zero after [`Stage::close`].
-    room: u32,
+    /// Where the next payloads go.
+    places: Places,
+    /// How many messages may be staged without a closer look; zero after [`Stage::close`].
+    limit: u32,
 }
 
 impl Packed {
     /// `count` messages of one `form`, in slots of `stride` bytes; `None` if packing saves nothing.
     fn new(stride: u32, form: (u16, u16), count: u32) -> Option<Self> {
         let packing = Packing::new(stride, form.0)?;
-        let at = packing.offset(count);
-        Some(Self { packing, form, at, end: at - at % stride + stride - 8, room: 0 })
+        Some(Self { form, places: packing.places(count), limit: 0 })
     }
 
-    /// Where the next payload goes.
-    #[inline(always)]
-    const fn next(&mut self, stride: u32) -> u32 {
-        let (at, place) = (self.at, self.packing.place());
-        self.room -= 1;
-        self.at += place;
-        if self.at + place > self.end {
-            self.at = self.end + 8;
-            self.end += stride;
-        }
-        at
+    const fn packing(&self) -> Packing {
+        self.places.packing
     }
 }
 
@@ -137,7 +124,7 @@ impl Stage {
     pub(super) fn payloads(&self) -> impl Iterator<Item = &[u8]> {
         let packed = self.packed();
         (0..self.count).map(move |index| {
-            let at = packed.filter(|_| index > 0).map(|it| (it.packing.offset(index), it.form.0));
+            let at = packed.filter(|_| index > 0).map(|it| (it.packing().offset(index), it.form.0));
             let (at, len) = at.unwrap_or_else(|| self.in_slot(index));
             &self.bytes[at as usize..][..usize::from(len)]
         })
@@ -159,11 +146,11 @@ impl Stage {
     /// whether it did.
     #[inline(always)]
     pub(super) fn add_packed(&mut self, kind: u16, payload: &[u8]) -> bool {
-        let form = (payload.len(), kind);
-        let is_due = |it: &&mut Packed| it.room > 0 && (it.form.0.into(), it.form.1) == form;
+        let (form, count) = ((payload.len(), kind), self.count);
+        let is_due = |it: &&mut Packed| count < it.limit && (it.form.0.into(), it.form.1) == form;
         let Some(packed) = self.packed.as_mut().filter(is_due) else { return false };
-        let at = packed.next(self.stride) as usize;
-        copy_padded(payload, &mut self.bytes[at..]);
+        let at = packed.places.step() as usize;
+        copy_padded(payload, &mut self.bytes, at);
         self.count += 1;
         true
     }
@@ -188,10 +175,11 @@ impl Stage {
         if may_pack && self.pack((len, kind)) && self.add_packed(kind, payload) {
             return Ok(());
         }
-        let slot = &mut self.bytes[end - used(payload.len())..end];
-        copy_padded(payload, slot);
+        let start = end - used(payload.len());
+        copy_padded(payload, &mut self.bytes, start);
         let (Peer(sender), incarnation) = self.from;
-        Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
+        Trailer { len, sender, kind, incarnation, ..Trailer::default() }
+            .write(&mut self.bytes[start..end]);
         self.count += 1;
         Ok(())
     }
@@ -204,9 +192,8 @@ impl Stage {
             let first = form_of(&self.bytes[..self.stride as usize]);
             self.packed = Packed::new(self.stride, first, 1);
         }
-        let room = self.batch - self.count;
         if let Some(packed) = self.packed.as_mut().filter(|packed| packed.form == form) {
-            packed.room = room;
+            packed.limit = self.batch;
             return true;
         }
         self.unpack();
@@ -215,7 +202,8 @@ impl Stage {
 
     /// Gives each message a slot of its own.
     fn unpack(&mut self) {
-        let Some(Packed { packing, form: (len, kind), .. }) = self.packed.take() else { return };
+        let Some(packed) = self.packed.take() else { return };
+        let (packing, (len, kind)) = (packed.packing(), packed.form);
         let (Peer(sender), incarnation) = self.from;
         // The last first: a slot lies behind all the places of the messages before.
         for index in (1..self.count).rev() {
@@ -232,7 +220,7 @@ impl Stage {
     #[inline(always)]
     pub(super) const fn close(&mut self) {
         if let Some(packed) = &mut self.packed {
-            packed.room = 0;
+            packed.limit = 0;
         }
     }
 
@@ -276,7 +264,7 @@ impl Stage {
     #[inline(always)]
     fn extent(&self, count: u32) -> (usize, bool) {
         let packed = self.packed.filter(|_| count > 1);
-        let slots = packed.map_or(count, |packed| packed.packing.slots(count));
+        let slots = packed.map_or(count, |packed| packed.packing().slots(count));
         ((slots * self.stride) as usize, packed.is_some())
     }
 
@@ -293,10 +281,11 @@ impl Stage {
     #[inline(never)]
     fn move_up(&mut self, count: u32) {
         let stride = self.stride as usize;
-        let Some(Packed { packing, form, .. }) = self.packed() else {
+        let Some(packed) = self.packed() else {
             let (from, end) = (count as usize * stride, self.count as usize * stride);
             return self.bytes.copy_within(from..end, 0);
         };
+        let (packing, form) = (packed.packing(), packed.form);
         let first = stride - used(form.0.into());
         for index in count..self.count {
             let from = packing.offset(index) as usize;
@@ -307,14 +296,15 @@ impl Stage {
     }
 }
 
-/// Copies `payload` to the beginning of `place`, padded with zeros to a multiple of 8 bytes.
+/// Copies `payload` to `bytes` from `at` on, padded with zeros to a multiple of 8 bytes.
 #[inline(always)]
-fn copy_padded(payload: &[u8], place: &mut [u8]) {
-    if let (Some(first), Ok(word)) = (place.first_chunk_mut(), <[u8; 8]>::try_from(payload)) {
+fn copy_padded(payload: &[u8], bytes: &mut [u8; INLINE_LEN], at: usize) {
+    if let Ok(word) = <[u8; 8]>::try_from(payload) {
         // A call costs more than the copy of a word.
-        *first = word;
+        bytes[at..at + 8].copy_from_slice(&word);
     } else {
         // The padding, before the payload covers the rest of its word.
+        let place = &mut bytes[at..];
         let padded = payload.len().next_multiple_of(8);
         if let Some(last) = place[..padded].last_chunk_mut::<8>() {
             *last = [0; 8];

@@ -29,7 +29,7 @@ impl Search {
         match slot.seal(memory) {
             Seal::Single => Some(None),
             Seal::Packed(count) => {
-                let is_whole = slot.is_packed_whole(memory);
+                let is_whole = slot.first_of_packed(memory).is_ok();
                 self.packed = is_whole.then_some((ticket, ticket + count));
                 is_whole.then_some(None)
             }
@@ -41,23 +41,27 @@ impl Search {
     }
 }
 
-/// Messages that were handed out behind the one of the next ticket, to be recorded as taken: also
-/// when a panic ends their processing.
+/// Messages that were handed out from the next ticket on, to be recorded as taken: also when a
+/// panic ends their processing.
 struct Dealt<'a, F: Fabric, const SLOTS: usize> {
     fabric: &'a F,
     place: Place<'a>,
     half: &'a mut Half<SLOTS>,
-    expected: &'a mut Expected,
+    expected: &'a mut Option<Expected>,
+    /// The first of them.
+    first: Expected,
     counters: &'a mut Counters,
     count: u32,
 }
 
 impl<F: Fabric, const SLOTS: usize> Drop for Dealt<'_, F, SLOTS> {
     fn drop(&mut self) {
-        let Self { fabric, place, half, expected, counters, count } = self;
-        half.take_more(*fabric, *place, *count);
-        expected.sequence = expected.sequence.wrapping_add(*count);
-        counters.taken += u64::from(*count);
+        let Self { fabric, place, half, expected, first, counters, count } = self;
+        if *count > 0 {
+            half.take_more(*fabric, *place, *count);
+            **expected = Some(Expected { sequence: first.sequence.wrapping_add(*count), ..*first });
+            counters.taken += u64::from(*count);
+        }
     }
 }
 
@@ -91,14 +95,75 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         mut deal: impl FnMut(&Message<'_>),
     ) -> Option<Run> {
         let behind = limit.checked_sub(1)?;
+        if let Some(run) = self.take_packed(fabric, now, limit, &mut deal) {
+            return Some(run);
+        }
         let message = self.take(fabric, now)?;
         let (sender, Receipt(first)) = (message.sender, message.receipt);
         deal(&message);
         Some(Run { first, count: 1 + self.take_rest(fabric, now, (sender, first), behind, deal) })
     }
 
-    /// Takes what came from `sender` behind `first` in a write that was seen whole, `limit`
-    /// messages at most, and returns how many: only what [`Self::take_plainly`] would take.
+    /// Takes what is left of the packed write that the next ticket belongs to, `limit` messages at
+    /// most: only what [`Self::take`] would return one by one. `None` if that has to look closely.
+    #[inline(always)]
+    fn take_packed(
+        &mut self,
+        fabric: &impl Fabric,
+        now: Instant,
+        limit: u32,
+        mut deal: impl FnMut(&Message<'_>),
+    ) -> Option<Run> {
+        let stamp = self.next_ticket()?;
+        let may_miss = self.may_miss(stamp.epoch);
+        let Self { config, regions, halves, expected, scratch, counters, open, .. } = self;
+        let half = &mut halves[(stamp.epoch & 1) as usize];
+        if config.sealing(fabric) == Sealing::Checksum || may_miss || !half.is_undisturbed() {
+            return None;
+        }
+        let head = half.packed_head(stamp.ticket).unwrap_or(stamp.ticket);
+        let slot = regions.slot(config, Stamp { ticket: head, ..stamp });
+        let first = slot.first_of_packed(fabric.memory()).ok()?;
+        let behind = stamp.ticket - head;
+        // What was given out of a closed half is known: a message beyond is forged.
+        let given = if stamp.epoch == *open { config.slots() } else { half.owed() };
+        let end = given.min(head + first.count());
+        let limit = limit.min(end.saturating_sub(stamp.ticket));
+        let due = Trailer { sequence: first.sequence.wrapping_add(behind), ..first };
+        let expected = expected.get_mut(usize::from(first.sender))?;
+        let is_forged = expected.is_some_and(|it| it.judge(&due, true).is_some());
+        if is_forged || !half.are_untouched(stamp.ticket + limit) {
+            return None;
+        }
+        (half.seen_end, half.packed_from) = (end, Some(head));
+        half.owe(end);
+        let place = Place { config, regions: *regions };
+        let (incarnation, sequence) = (due.incarnation, due.sequence);
+        let next = Expected { incarnation, sequence, is_certain: true };
+        let mut dealt = Dealt { fabric, place, half, expected, first: next, counters, count: 0 };
+        let behind = behind..behind + limit;
+        slot.glance_packed(fabric.memory(), &first, behind, &mut scratch.0, |trailer, payload| {
+            dealt.count += 1;
+            deal(&Message::new(trailer, payload));
+        });
+        let count = dealt.count;
+        drop(dealt);
+        if count == 0 {
+            return None;
+        }
+        self.in_order_at = now;
+        Some(Run { first: stamp, count })
+    }
+
+    /// Whether a message that comes next in `epoch` may belong behind one that was skipped in the
+    /// open half, as in [`Self::follow`].
+    fn may_miss(&self, epoch: u32) -> bool {
+        epoch != self.open && self.halves[(self.open & 1) as usize].has_skipped_from(0)
+    }
+
+    /// Takes what came from `sender` behind `first` in a write of slots of their own that was seen
+    /// whole, `limit` messages at most, and returns how many: only what [`Self::take_plainly`]
+    /// would take.
     #[inline(always)]
     fn take_rest(
         &mut self,
@@ -108,8 +173,7 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         limit: u32,
         mut deal: impl FnMut(&Message<'_>),
     ) -> u32 {
-        // As in `follow`: a later message of the sender may have been skipped in the open half.
-        let may_miss = first.epoch != self.open && self.half(self.open).has_skipped_from(0);
+        let may_miss = self.may_miss(first.epoch);
         let Self { config, regions, halves, expected, scratch, counters, .. } = self;
         let half = &mut halves[(first.epoch & 1) as usize];
         let (stamp, end) = (Stamp { ticket: first.ticket + 1, ..first }, half.seen_end);
@@ -119,38 +183,27 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             && half.is_undisturbed()
             && half.next() == stamp.ticket
             && limit > 0
+            && half.packed_head(stamp.ticket).is_none()
             && half.are_untouched(stamp.ticket + limit)
             && config.sealing(fabric) == Sealing::Stamp;
-        let Some(expected) =
-            expected[sender.index()].as_mut().filter(|it| is_plain && it.is_certain)
-        else {
-            return 0;
-        };
+        let expected = &mut expected[sender.index()];
+        let Some(next) = expected.filter(|it| is_plain && it.is_certain) else { return 0 };
         let due = Trailer {
             sender: sender.0,
-            sequence: expected.sequence,
+            sequence: next.sequence,
             stamp,
-            incarnation: expected.incarnation,
+            incarnation: next.incarnation,
             #[expect(clippy::cast_possible_truncation, reason = "it came from a run")]
             run: (end - stamp.ticket) as u16,
             ..Trailer::default()
         };
-        let packed = half.packed_head(stamp.ticket);
+        let slot = regions.slot(config, stamp);
         let place = Place { config, regions: *regions };
-        let mut dealt = Dealt { fabric, place, half, expected, counters, count: 0 };
-        let visit = |trailer: &Trailer, payload: &[u8]| {
+        let mut dealt = Dealt { fabric, place, half, expected, first: next, counters, count: 0 };
+        slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, |trailer, payload| {
             dealt.count += 1;
             deal(&Message::new(trailer, payload));
-        };
-        if let Some(head) = packed {
-            let slot = regions.slot(config, Stamp { ticket: head, ..first });
-            let behind = stamp.ticket - head..stamp.ticket - head + limit;
-            let due = Trailer { sequence: due.sequence.wrapping_sub(behind.start), ..due };
-            slot.glance_packed(fabric.memory(), &due, behind, &mut scratch.0, visit);
-        } else {
-            let slot = regions.slot(config, stamp);
-            slot.glance_rest(fabric.memory(), &due, limit, &mut scratch.0, visit);
-        }
+        });
         let taken = dealt.count;
         drop(dealt);
         if taken > 0 {

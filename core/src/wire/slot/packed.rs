@@ -2,9 +2,8 @@
 
 use core::ops::Range;
 
-use super::field;
-use super::{END_LEN, INLINE_MAX, PACKED, PART, Slot, SlotError, Stamp, Trailer};
-use super::{padded, seal_by_stamps, trailer_of};
+use super::{END_LEN, INLINE_MAX, PACKED, PART, SEALED_STEP, Slot, SlotError, Stamp, Trailer};
+use super::{padded, seal_by_stamps, used};
 use crate::fabric::{At, Memory};
 
 /// Where the payloads of a packed write lie behind the first one.
@@ -27,13 +26,6 @@ impl Packing {
         if per_slot < 2 { None } else { Some(Self { stride, place, per_slot }) }
     }
 
-    /// Bytes that a payload takes.
-    #[inline]
-    #[must_use]
-    pub const fn place(self) -> u32 {
-        self.place
-    }
-
     /// Slots of a write of `count` messages.
     #[inline]
     #[must_use]
@@ -47,6 +39,39 @@ impl Packing {
     pub const fn offset(self, behind: u32) -> u32 {
         let (slot, place) = ((behind - 1) / self.per_slot, (behind - 1) % self.per_slot);
         (1 + slot) * self.stride + place * self.place
+    }
+
+    /// The places of the payloads from the message `behind` the first one on.
+    #[inline]
+    #[must_use]
+    pub const fn places(self, behind: u32) -> Places {
+        let at = self.offset(behind);
+        Places { packing: self, at, end: at - at % self.stride + self.stride - 8 }
+    }
+}
+
+/// Goes from the place of a payload to that of the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// How the payloads are packed.
+    pub packing: Packing,
+    /// Where the next payload begins.
+    at: u32,
+    /// Where its slot has its stamp.
+    end: u32,
+}
+
+impl Places {
+    /// Where the next payload begins, from the first slot on.
+    #[inline(always)]
+    pub const fn step(&mut self) -> u32 {
+        let (at, Packing { stride, place, .. }) = (self.at, self.packing);
+        self.at += place;
+        if self.at + place > self.end {
+            self.at = self.end + 8;
+            self.end += stride;
+        }
+        at
     }
 }
 
@@ -75,14 +100,15 @@ pub fn seal_packed(
     stamp: Stamp,
     (sender, count, sequence): (u16, u16, u32),
 ) {
-    let left = slots.len() / stride;
+    #[expect(clippy::cast_possible_truncation, reason = "fewer than a half has")]
+    let behind = (slots.len() / stride) as u32 - 1;
     let mut slots = slots.chunks_exact_mut(stride);
     seal_by_stamps(slots.by_ref().take(1), stamp, PACKED | count, sequence);
-    #[expect(clippy::cast_possible_truncation, reason = "fewer than a half has")]
-    for (behind, slot) in (1..left as u32).zip(slots) {
-        let stamp = Stamp { ticket: stamp.ticket + behind, ..stamp };
-        let sealed = stamp.sealed_part(left as u32 - behind, sender);
-        trailer_of(slot)[field::STAMP..].copy_from_slice(&sealed.to_le_bytes());
+    let next = Stamp { ticket: stamp.ticket + 1, ..stamp };
+    let mut sealed = next.sealed_part(behind, sender);
+    for slot in slots {
+        slot[stride - 8..].copy_from_slice(&sealed.to_le_bytes());
+        sealed = sealed.wrapping_add(SEALED_STEP);
     }
 }
 
@@ -97,12 +123,6 @@ impl Slot {
             Some(run) if run & PACKED != 0 => Seal::Packed((run & !PACKED).into()),
             Some(_) => Seal::Single,
         }
-    }
-
-    /// Whether all of the packed write has arrived that begins in this slot.
-    #[must_use]
-    pub fn is_packed_whole(&self, memory: &(impl Memory + ?Sized)) -> bool {
-        self.first_of_packed(memory).is_ok()
     }
 
     /// The slots of the write that begins here as `first` says, and its last word.
@@ -157,8 +177,12 @@ impl Slot {
         Ok(Trailer { sequence, stamp, run: (first.count() - behind) as u16, ..first })
     }
 
-    /// The trailer of the first message of a packed write, if that has arrived.
-    fn first_of_packed(&self, memory: &(impl Memory + ?Sized)) -> Result<Trailer, SlotError> {
+    /// The trailer of the first message of the packed write that begins in this slot, if all of it
+    /// has arrived.
+    ///
+    /// # Errors
+    /// [`SlotError`].
+    pub fn first_of_packed(&self, memory: &(impl Memory + ?Sized)) -> Result<Trailer, SlotError> {
         let At { region, offset: end } = self.end;
         let words: [u64; 4] = memory.load_end(region, end - END_LEN);
         let run = self.stamp.run_in(words[3]).filter(|run| run & (PACKED | PART) == PACKED);
@@ -168,58 +192,64 @@ impl Slot {
         if first.len > self.capacity { Err(SlotError::Length) } else { Ok(first) }
     }
 
-    /// Visits messages of the packed write that begins in this slot, those `behind` the first one,
-    /// up to a slot that holds something else: each with its copy. `due` is the first one's trailer
-    /// with any length and kind.
+    /// Visits messages of the packed write that begins in this slot with [`first`], each with its
+    /// copy, up to a slot that holds something else: those that are `behind` the first one, from
+    /// itself, 0, on.
+    ///
+    /// [`first`]: Self::first_of_packed
     ///
     /// # Panics
-    /// When `scratch` is shorter than an inline write.
+    /// When `scratch` is shorter than an inline write, or `behind` longer than the write.
     #[inline(always)]
     pub fn glance_packed(
         &self,
         memory: &(impl Memory + ?Sized),
-        due: &Trailer,
+        first: &Trailer,
         behind: Range<u32>,
         scratch: &mut [u8],
         mut visit: impl FnMut(&Trailer, &[u8]),
     ) {
-        let Ok(first) = self.first_of_packed(memory) else { return };
-        let is_due = (first.sender, first.incarnation, first.sequence)
-            == (due.sender, due.incarnation, due.sequence);
-        let packing = Packing::new(self.stride, first.len).filter(|_| is_due);
-        let (Some(packing), Ok((slots, _))) = (packing, self.end_of_write(&first)) else { return };
-        let Range { start, end } = Range { end: behind.end.min(first.count()), ..behind };
-        if start >= end {
+        let (stride, len) = (self.stride, usize::from(first.len));
+        let Some(packing) = Packing::new(stride, first.len) else { return };
+        if behind.is_empty() {
             return;
         }
-        let stride = self.stride;
-        let [offset, last] = [start, end - 1].map(|behind| packing.offset(behind));
-        let (slot, from) = (offset / stride, offset % stride);
-        let copy = &mut scratch[..((last / stride + 1 - slot) * stride) as usize];
-        memory.copy_out(self.end.region, self.end.offset + (slot - 1) * stride, copy);
-        let mut message = Trailer {
-            sequence: first.sequence.wrapping_add(start),
-            stamp: Stamp { ticket: self.stamp.ticket + start, ..self.stamp },
-            ..first
-        };
-        let stamps = (slot..slots).map(|slot| {
-            let stamp = Stamp { ticket: self.stamp.ticket + slot, ..self.stamp };
-            stamp.sealed_part(slots - slot, first.sender)
+        let [begin, last] = [behind.start, behind.end - 1].map(|behind| match behind {
+            0 => stride - used(len) as u32,
+            _ => packing.offset(behind),
         });
-        let (mut left, mut skip) = (end - start, from / packing.place);
-        for (slot, stamp) in copy.chunks_exact(stride as usize).zip(stamps) {
-            let (payloads, sealed) = slot.split_at(stride as usize - 8);
-            if sealed != stamp.to_le_bytes() {
+        let slot = begin / stride;
+        let copy = &mut scratch[..((last / stride + 1 - slot) * stride) as usize];
+        memory.copy_out(self.end.region, self.end.offset + slot * stride - stride, copy);
+        let mut message = Trailer {
+            sequence: first.sequence.wrapping_add(behind.start),
+            stamp: Stamp { ticket: self.stamp.ticket + behind.start, ..self.stamp },
+            ..*first
+        };
+        let stamp = Stamp { ticket: self.stamp.ticket + slot, ..self.stamp };
+        let mut sealed = stamp.sealed_part(packing.slots(first.count()) - slot, first.sender);
+        let (mut left, place) = (behind.end - behind.start, packing.place as usize);
+        let (mut from, mut end) = ((begin % stride) as usize, stride as usize - 8);
+        let mut next = sealed.wrapping_add(SEALED_STEP);
+        if slot == 0 {
+            // It holds one message, and its trailer.
+            (sealed, end) = (self.stamp.sealed(first.run), from + place);
+        }
+        for bytes in copy.chunks_exact(stride as usize) {
+            if bytes[stride as usize - 8..] != sealed.to_le_bytes() {
                 return;
             }
-            let here = left.min(packing.per_slot - skip);
-            let places = payloads.chunks_exact(packing.place as usize);
-            for place in places.skip(skip as usize).take(here as usize) {
-                visit(&message, &place[..usize::from(first.len)]);
+            let mut payloads = &bytes[from..end];
+            while left > 0
+                && let Some((payload, behind)) = payloads.split_at_checked(place)
+            {
+                visit(&message, &payload[..len]);
                 message.sequence = message.sequence.wrapping_add(1);
                 message.stamp.ticket += 1;
+                (left, payloads) = (left - 1, behind);
             }
-            (left, skip) = (left - here, 0);
+            (from, end) = (0, stride as usize - 8);
+            (sealed, next) = (next, next.wrapping_add(SEALED_STEP));
         }
     }
 }
