@@ -733,7 +733,20 @@ mod tests {
                     assert_eq!(payload, [2; 16]);
                     visited += 1;
                 });
+                assert_eq!(visited, 3);
                 taken += visited - begin;
+                // Another write covers a slot behind the first look at it.
+                for changed in [0, 1] {
+                    let words = [Vec::new(), memory.words[1].clone()];
+                    let mut other = Arriving { words, early: 0, loads: Cell::new(0) };
+                    other.words[1][(changed as usize + 1) * WORDS - 1] ^= 1;
+                    let mut visited = begin;
+                    slot.glance_packed(&other, &trailer, begin..3, &mut scratch, |_, _| {
+                        visited += 1;
+                    });
+                    let due = if changed == 0 && begin > 0 { 3 } else { begin.max(changed) };
+                    assert_eq!(visited, due);
+                }
             }
         }
         assert!(taken > 1000, "{taken}");

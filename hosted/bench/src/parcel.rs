@@ -84,6 +84,8 @@ mod tests {
             write(&mut payload, 77);
             assert_eq!(read(&payload, len), Some(77));
             assert_eq!(read(&payload[..len - 1], len), None);
+            assert!(holds(&payload, len, 77) && !holds(&payload, len, 78));
+            assert!(!holds(&payload[..len - 1], len, 77));
         }
         let mut payload = vec![0; 64];
         write(&mut payload, 77);

@@ -95,7 +95,10 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         mut deal: impl FnMut(&Message<'_>),
     ) -> Option<Run> {
         let behind = limit.checked_sub(1)?;
-        if let Some(run) = self.take_packed(fabric, now, limit, &mut deal) {
+        // One alone is no run, for which its whole slot would be copied.
+        if behind > 0
+            && let Some(run) = self.take_packed(fabric, now, limit, &mut deal)
+        {
             return Some(run);
         }
         let message = self.take(fabric, now)?;
@@ -105,7 +108,8 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
     }
 
     /// Takes what is left of the packed write that the next ticket belongs to, `limit` messages at
-    /// most: only what [`Self::take`] would return one by one. `None` if that has to look closely.
+    /// most: what [`Self::take`] would return one by one, unless a liar's write reaches over the
+    /// tickets of others (MB-14). `None` if `take` has to look closely.
     #[inline(always)]
     fn take_packed(
         &mut self,
@@ -130,9 +134,10 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
         let end = given.min(head + first.count());
         let limit = limit.min(end.saturating_sub(stamp.ticket));
         let due = Trailer { sequence: first.sequence.wrapping_add(behind), ..first };
+        let expected = &mut expected[..usize::from(config.peers())];
         let expected = expected.get_mut(usize::from(first.sender))?;
         let is_forged = expected.is_some_and(|it| it.judge(&due, true).is_some());
-        if is_forged || !half.are_untouched(stamp.ticket + limit) {
+        if is_forged || limit == 0 || !half.are_untouched(stamp.ticket + limit) {
             return None;
         }
         (half.seen_end, half.packed_from) = (end, Some(head));
@@ -183,7 +188,6 @@ impl<const SLOTS: usize, const PEERS: usize> Mailbox<SLOTS, PEERS> {
             && half.is_undisturbed()
             && half.next() == stamp.ticket
             && limit > 0
-            && half.packed_head(stamp.ticket).is_none()
             && half.are_untouched(stamp.ticket + limit)
             && config.sealing(fabric) == Sealing::Stamp;
         let expected = &mut expected[sender.index()];

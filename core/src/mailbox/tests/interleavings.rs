@@ -28,6 +28,8 @@ enum Step {
     Fence(Peer),
     Revive(Peer),
     Take,
+    /// A run of at most that many messages.
+    TakeRun(u8),
     Release(u8),
     Poll,
     OwnerLand(Peer),
@@ -56,7 +58,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => writer().prop_map(Step::Crash),
         1 => writer().prop_map(Step::Fence),
         2 => writer().prop_map(Step::Revive),
-        14 => Just(Step::Take),
+        8 => Just(Step::Take),
+        6 => (1u8..6).prop_map(Step::TakeRun),
         12 => any::<u8>().prop_map(Step::Release),
         8 => Just(Step::Poll),
         12 => anyone().prop_map(Step::OwnerLand),
@@ -92,7 +95,8 @@ impl Model<'_> {
             Step::Fence(peer) => self.fence(peer),
             Step::Revive(peer) => self.revive(peer),
             Step::Succeed => self.succeed(),
-            Step::Take | Step::Release(_) | Step::Poll | Step::Pass => self.own(step),
+            Step::Take | Step::TakeRun(_) | Step::Release(_) => self.own(step),
+            Step::Poll | Step::Pass => self.own(step),
             Step::OwnerLand(_) | Step::OwnerTear(..) => self.own(step),
             Step::OwnerHear | Step::OwnerRefuse(_) => self.own(step),
             Step::OwnerFail | Step::OwnerStraggle => self.own(step),
@@ -104,6 +108,7 @@ impl Model<'_> {
         let owner = &mut self.cluster.owner;
         match step {
             Step::Take => drop(self.take()),
+            Step::TakeRun(limit) => self.take_run(u32::from(limit)),
             Step::Release(which) if !self.hands.is_empty() => {
                 self.release(usize::from(which) % self.hands.len());
             }

@@ -116,6 +116,13 @@ impl<'net> Model<'net> {
         taken.is_some()
     }
 
+    pub(super) fn take_run(&mut self, limit: u32) {
+        for taken in self.cluster.owner.take_run(limit).into_iter().flat_map(|(_, taken)| taken) {
+            let name = self.ledger.note_delivered(&taken);
+            self.hands.push((name, taken));
+        }
+    }
+
     pub(super) fn release(&mut self, which: usize) {
         let (name, taken) = self.hands.swap_remove(which);
         self.cluster.owner.release(&taken);

@@ -7,7 +7,7 @@ use super::stepped::Stepped;
 use super::{OWNER, PEERS, SLOTS, STALL};
 use crate::fabric::{Completion, Fabric};
 use crate::ids::{Incarnation, Peer};
-use crate::mailbox::{Mailbox, Message, Receipt};
+use crate::mailbox::{Mailbox, Message, Receipt, Run};
 use crate::time::Instant;
 
 /// A message, copied out of the machine that lent it.
@@ -63,6 +63,17 @@ impl<'net> Owner<'net> {
         self.mailbox.look(&self.fabric, self.now);
         let message = self.mailbox.take(&self.fabric, self.now)?;
         Some(Taken::of(&message))
+    }
+
+    /// The next run, of at most `limit` messages.
+    pub(super) fn take_run(&mut self, limit: u32) -> Option<(Run, Vec<Taken>)> {
+        self.mailbox.look(&self.fabric, self.now);
+        let mut taken = Vec::new();
+        let deal = |message: &Message<'_>| taken.push(Taken::of(message));
+        let run = self.mailbox.take_run(&self.fabric, self.now, limit, deal)?;
+        assert_eq!(run.count() as usize, taken.len());
+        assert!(run.receipts().eq(taken.iter().map(|it| it.receipt)));
+        Some((run, taken))
     }
 
     pub(super) fn release(&mut self, taken: &Taken) {

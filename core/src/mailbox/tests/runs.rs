@@ -10,8 +10,8 @@ use super::{A, B, OWNER, STALL};
 use crate::fabric::loopback::Net;
 use crate::fabric::{At, Fabric, Layout, Memory, Placement};
 use crate::ids::Peer;
-use crate::mailbox::{Config, PutEvent, Run, StageError, UnknownReceipt};
-use crate::wire::slot::Stamp;
+use crate::mailbox::{Config, Forgery, Mailbox, PutEvent, Run, StageError, UnknownReceipt};
+use crate::wire::slot::{Stamp, Trailer, seal_packed};
 
 /// Halves of eight slots, where a write from bytes is placed as in shared memory.
 fn world() -> World {
@@ -32,17 +32,7 @@ fn stage(cluster: &mut Cluster<'_>, writer: Peer, payloads: &[&[u8]]) {
 
 /// The next run, with its messages.
 fn take_run(owner: &mut Owner<'_>) -> Option<(Run, Vec<Taken>)> {
-    take_at_most(owner, u32::MAX)
-}
-
-fn take_at_most(owner: &mut Owner<'_>, limit: u32) -> Option<(Run, Vec<Taken>)> {
-    let mut taken = Vec::new();
-    owner.mailbox.look(&owner.fabric, owner.now);
-    let now = owner.now;
-    let run = owner.mailbox.take_run(&owner.fabric, now, limit, |it| taken.push(Taken::of(it)))?;
-    assert_eq!(run.count() as usize, taken.len());
-    assert!(run.receipts().eq(taken.iter().map(|it| it.receipt)));
-    Some((run, taken))
+    owner.take_run(u32::MAX)
 }
 
 /// The payloads of the next run.
@@ -77,7 +67,7 @@ fn a_run_has_no_more_messages_than_its_limit() {
     let mut all = Vec::new();
     for (limit, count) in [(0, 0), (1, 1), (3, 3), (0, 0), (3, 2), (1, 0)] {
         let before = all.len();
-        let run = take_at_most(&mut cluster.owner, limit).into_iter();
+        let run = cluster.owner.take_run(limit).into_iter();
         all.extend(run.flat_map(|(_, taken)| taken).flat_map(|it| it.payload));
         assert_eq!(all.len() - before, count);
     }
@@ -157,7 +147,7 @@ fn packed_messages_are_taken_alone_and_in_parts_as_well() {
         put_packed(&mut cluster, A, &payloads);
         let mut all = Vec::new();
         for limit in limits {
-            let taken = take_at_most(&mut cluster.owner, limit);
+            let taken = cluster.owner.take_run(limit);
             all.extend(taken.into_iter().flat_map(|(_, taken)| taken));
         }
         assert!(all.iter().map(|it| &it.payload).eq(&payloads), "{limits:?}");
@@ -197,25 +187,86 @@ fn a_packed_run_ends_where_a_slot_is_not_of_its_write_and_the_rest_comes_as_it_w
         put_packed(&mut cluster, A, &packed(16));
         flip(&cluster, &world, 2, change);
         assert_eq!(take_payloads(&mut cluster.owner), packed(16)[..4], "{change:?}");
+        assert_eq!(take_run(&mut cluster.owner), None, "{change:?}");
         assert_eq!(cluster.owner.take(), None, "{change:?}");
         flip(&cluster, &world, 2, change);
         // Its ticket was missing.
         assert_eq!(take_payloads(&mut cluster.owner), packed(16)[4..5], "{change:?}");
         assert_eq!(take_payloads(&mut cluster.owner), packed(16)[5..], "{change:?}");
     }
-    // Epoch, packing, messages: of the first slot, which is no longer one of this write.
-    for change in [(8, 1), (8, 1 << 62), (8, 1 << 50)] {
+    // Epoch, packing, messages: of the first slot, which is no longer one of this write; or of one
+    // whose messages have all been taken, and that ends in the same slot.
+    for (len, change) in [(16, (8, 1)), (16, (8, 1 << 62)), (16, (8, 1 << 50)), (8, (8, 11 << 48))]
+    {
         let world = world();
         let mut cluster = Cluster::new(&world);
-        put_packed(&mut cluster, A, &packed(16));
-        take_at_most(&mut cluster.owner, 3).unwrap();
+        put_packed(&mut cluster, A, &packed(len));
+        cluster.owner.take_run(3).unwrap();
         flip(&cluster, &world, 0, change);
         assert_eq!(take_run(&mut cluster.owner), None, "{change:?}");
         flip(&cluster, &world, 0, change);
         // Its ticket was missing.
-        assert_eq!(take_payloads(&mut cluster.owner), packed(16)[3..4], "{change:?}");
-        assert_eq!(take_payloads(&mut cluster.owner), packed(16)[4..], "{change:?}");
+        assert_eq!(take_payloads(&mut cluster.owner), packed(len)[3..4], "{change:?}");
+        assert_eq!(take_payloads(&mut cluster.owner), packed(len)[4..], "{change:?}");
     }
+}
+
+/// A lying member writes two packed messages of `sender` to the tickets from `ticket` on.
+fn forge(cluster: &Cluster<'_>, world: &World, ticket: u32, sender: u16, sequence: u32) {
+    let stride = world.config.stride() as usize;
+    let stamp = Stamp { ticket, ..Stamp::from_count(cluster.count()) };
+    let mut slots = std::vec![9; 2 * stride];
+    let head = Trailer { len: 8, sender, kind: 7, incarnation: 1, ..Trailer::default() };
+    head.write(&mut slots[..stride]);
+    seal_packed(&mut slots, stride, stamp, (sender, 2, sequence));
+    let At { region, offset } = world.regions.slot(&world.config, stamp).end;
+    cluster.owner.fabric.copy_in(region, offset - world.config.stride(), &slots);
+}
+
+#[test]
+fn packed_messages_of_a_sender_that_cannot_be_are_counted_as_forged() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    let config = Config::new(3, 8, 40, STALL).unwrap();
+    cluster.owner.mailbox = Mailbox::attach(&cluster.owner.fabric, config, world.regions);
+    forge(&cluster, &world, 0, 3, 0);
+    assert_eq!(take_run(&mut cluster.owner), None);
+    let counters = cluster.owner.mailbox.counters();
+    assert_eq!((counters.forged, counters.taken), (1, 0));
+}
+
+#[test]
+fn packed_messages_out_of_sequence_come_with_evidence() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(8)[..2]);
+    assert_eq!(take_payloads(&mut cluster.owner), packed(8)[..2]);
+    forge(&cluster, &world, 2, A.0, 5);
+    assert_eq!(take_run(&mut cluster.owner).map(|(run, _)| run.count()), Some(1));
+    let evidence = Forgery::Sequence { sender: A, due: 2, came: 5 };
+    assert_eq!(cluster.owner.mailbox.counters().forgery, Some(evidence));
+    assert_eq!(take_run(&mut cluster.owner).map(|(run, _)| run.count()), Some(1));
+}
+
+#[test]
+fn packed_messages_are_none_where_slots_have_checksums() {
+    let world = world_with(8, Placement::Bytes);
+    let mut cluster = Cluster::new(&world);
+    forge(&cluster, &world, 0, A.0, 0);
+    assert_eq!(take_run(&mut cluster.owner), None);
+    assert_eq!(cluster.owner.mailbox.counters().taken, 0);
+}
+
+/// MB-6: what was seen to be given out is found without a poll.
+#[test]
+fn the_rest_of_a_run_is_found_without_a_poll() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(16));
+    let owner = &mut cluster.owner;
+    let run = owner.mailbox.take_run(&owner.fabric, owner.now, 3, |_| ());
+    assert_eq!(run.map(Run::count), Some(3));
+    assert_eq!(owner.mailbox.owed(), 8);
 }
 
 #[test]
@@ -414,7 +465,7 @@ fn a_run_goes_on_where_the_sequence_wraps() {
         let mut cluster = Cluster::new(&world);
         cluster.writer(A).outbox.count_from(u32::MAX - 1);
         put(&mut cluster, A, &[b"0", b"1", b"2", b"3", last]);
-        let (_, mut taken) = take_at_most(&mut cluster.owner, limit).unwrap();
+        let (_, mut taken) = cluster.owner.take_run(limit).unwrap();
         if limit < 5 {
             taken.extend(take_run(&mut cluster.owner).unwrap().1);
         }

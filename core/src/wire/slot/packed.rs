@@ -218,9 +218,10 @@ impl Slot {
             0 => stride - used(len) as u32,
             _ => packing.offset(behind),
         });
-        let slot = begin / stride;
+        let (slot, from) = (begin / stride, begin % stride);
         let copy = &mut scratch[..((last / stride + 1 - slot) * stride) as usize];
-        memory.copy_out(self.end.region, self.end.offset + slot * stride - stride, copy);
+        let at = self.end.offset + begin - stride;
+        memory.copy_out(self.end.region, at, &mut copy[from as usize..]);
         let mut message = Trailer {
             sequence: first.sequence.wrapping_add(behind.start),
             stamp: Stamp { ticket: self.stamp.ticket + behind.start, ..self.stamp },
@@ -229,7 +230,7 @@ impl Slot {
         let stamp = Stamp { ticket: self.stamp.ticket + slot, ..self.stamp };
         let mut sealed = stamp.sealed_part(packing.slots(first.count()) - slot, first.sender);
         let (mut left, place) = (behind.end - behind.start, packing.place as usize);
-        let (mut from, mut end) = ((begin % stride) as usize, stride as usize - 8);
+        let (mut from, mut end) = (from as usize, stride as usize - 8);
         let mut next = sealed.wrapping_add(SEALED_STEP);
         if slot == 0 {
             // It holds one message, and its trailer.
