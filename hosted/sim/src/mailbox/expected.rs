@@ -50,7 +50,8 @@ pub(crate) const EXPECTED: &[Expected] = &[
         "a batch beside a message that overtakes it",
     ),
     missed("mailbox/run-released-without-its-journal", &["once"], "a release of several"),
-    found("mailbox/head-of-a-packed-write-not-sought", &["loss"]),
+    // A ticket is skipped whose message is there: it is lost, and its sender asked for it.
+    found("mailbox/head-of-a-packed-write-not-sought", &["loss", "false alarm"]),
     // An overwritten message is lost.
     found("lane/credit-returned-before-the-take", &["loss", "progress"]),
     missed(
