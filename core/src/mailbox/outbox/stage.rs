@@ -301,7 +301,9 @@ impl Stage {
 fn copy_padded(payload: &[u8], bytes: &mut [u8; INLINE_LEN], at: usize) {
     if let Ok(word) = <[u8; 8]>::try_from(payload) {
         // A call costs more than the copy of a word.
-        bytes[at..at + 8].copy_from_slice(&word);
+        if let Some(place) = bytes[at..at + 8].first_chunk_mut() {
+            *place = word;
+        }
     } else {
         // The padding, before the payload covers the rest of its word.
         let place = &mut bytes[at..];
