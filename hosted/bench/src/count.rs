@@ -78,7 +78,7 @@ pub struct CountedRow {
 /// what you save.
 const RATCHET: [(CountedWhat, bool, [f64; 2]); 3] = [
     (CountedWhat::PutTake, true, [745.0, 933.0]),
-    (CountedWhat::PutTake, false, [145.0, 157.0]),
+    (CountedWhat::PutTake, false, [122.0, 133.0]),
     (CountedWhat::PollIdle, true, [205.0, 248.0]),
 ];
 /// A build that takes so many times what it may is not optimized.

@@ -175,11 +175,10 @@ impl Stage {
         if may_pack && self.pack((len, kind)) && self.add_packed(kind, payload) {
             return Ok(());
         }
-        let start = end - used(payload.len());
-        copy_padded(payload, &mut self.bytes, start);
+        let slot = &mut self.bytes[end - used(payload.len())..end];
+        copy_padded(payload, slot, 0);
         let (Peer(sender), incarnation) = self.from;
-        Trailer { len, sender, kind, incarnation, ..Trailer::default() }
-            .write(&mut self.bytes[start..end]);
+        Trailer { len, sender, kind, incarnation, ..Trailer::default() }.write(slot);
         self.count += 1;
         Ok(())
     }
@@ -298,7 +297,7 @@ impl Stage {
 
 /// Copies `payload` to `bytes` from `at` on, padded with zeros to a multiple of 8 bytes.
 #[inline(always)]
-fn copy_padded(payload: &[u8], bytes: &mut [u8; INLINE_LEN], at: usize) {
+fn copy_padded(payload: &[u8], bytes: &mut [u8], at: usize) {
     if let Ok(word) = <[u8; 8]>::try_from(payload) {
         // A call costs more than the copy of a word.
         if let Some(place) = bytes[at..at + 8].first_chunk_mut() {
