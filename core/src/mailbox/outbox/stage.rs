@@ -16,7 +16,7 @@ use crate::wire::slot::{
 /// Why a message was not staged. The outbox is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StageError {
-    /// A flush is under way; wait for its [`PutEvent`].
+    /// A flush is under way; wait for its [`PutEvent`](super::PutEvent).
     Busy,
     /// The batch is full: flush first.
     BatchFull {
