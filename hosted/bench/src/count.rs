@@ -74,8 +74,8 @@ pub struct CountedRow {
 }
 
 /// What a message of 8 bytes may take, alone and in batches, and an idle poll: in a release, and in
-/// the profile `sim`, which ci/test has built. A tenth above what they take today. Lower it with
-/// what you save.
+/// the profile `sim`, which ci/test has built. A tenth at most above what they take today. Lower it
+/// with what you save.
 const RATCHET: [(CountedWhat, bool, [f64; 2]); 3] = [
     (CountedWhat::PutTake, true, [745.0, 933.0]),
     (CountedWhat::PutTake, false, [122.0, 133.0]),

@@ -93,7 +93,7 @@ pub(super) fn rate(
         seat.poll()?;
         let before = taken;
         while taken - before < BURST {
-            let ended = open;
+            let writing = open;
             let found = seat.take_run(|message| {
                 let Message { sender, kind, payload, .. } = *message;
                 let due = &mut due[sender.index() - 1];
@@ -105,7 +105,7 @@ pub(super) fn rate(
                 open -= 1;
                 expect_end(sender, kind, payload, (cell.bytes, number))
             })?;
-            taken += found - (ended - open) as u64;
+            taken += found - (writing - open) as u64;
             if found == 0 {
                 break;
             }
