@@ -39,7 +39,7 @@ fn counts(tree: &Tree) -> Vec<Count> {
         // messages that nothing speaks against, messages that are taken together, messages that
         // share slots), as do tests of code that could be left out unnoticed; the house itself
         // shrinks.
-        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(217_800.0)),
+        row("lines of Rust", lines_of_rust(&sources), Limit::AtMost(217_850.0)),
         row("% of type names in hosted that are used twice", twice(&sources), Limit::AtMost(5.0)),
         row("comments that say why, per 100 lines of code", reasons(&sources), Limit::AtLeast(1.3)),
         row("error types written by hand in hosted", by_hand(&sources), Limit::AtMost(2.0)),

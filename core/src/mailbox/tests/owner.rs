@@ -124,6 +124,19 @@ impl<'net> Owner<'net> {
         all
     }
 
+    /// As [`Self::drain`], by runs; how many messages there were.
+    pub(super) fn drain_runs(&mut self) -> usize {
+        let mut count = 0;
+        for _ in 0..4 {
+            while let Some((run, taken)) = self.take_run(u32::MAX) {
+                self.mailbox.release_run(&self.fabric, run).unwrap();
+                count += taken.len();
+            }
+            self.wait();
+        }
+        count
+    }
+
     /// The payloads of [`Self::drain`].
     pub(super) fn drain_payloads(&mut self) -> Vec<Vec<u8>> {
         self.drain().into_iter().map(|taken| taken.payload).collect()

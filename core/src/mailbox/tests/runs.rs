@@ -257,6 +257,53 @@ fn packed_messages_are_none_where_slots_have_checksums() {
     assert_eq!(cluster.owner.mailbox.counters().taken, 0);
 }
 
+/// An earlier owner released a message behind what its successor takes as a run, and behind a
+/// message of another, or the gap would end the run.
+#[test]
+fn a_gap_that_an_earlier_owner_released_behind_a_run_is_no_evidence() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    put_packed(&mut cluster, A, &packed(8)[..2]);
+    put(&mut cluster, B, &[b"between"]);
+    put_packed(&mut cluster, A, &packed(8)[2..4]);
+    let taken = [0, 1, 2, 3, 4].map(|_| cluster.owner.take().unwrap());
+    taken[3..].iter().for_each(|it| cluster.owner.release(it));
+    cluster.succeed_owner(&[A, B]);
+    assert_eq!(cluster.owner.drain_runs(), 3);
+    put(&mut cluster, A, &[b"behind"]);
+    assert_eq!(cluster.owner.drain_runs(), 1);
+    assert_eq!(cluster.owner.mailbox.counters().forgery, None);
+}
+
+/// A message was given up and its ticket skipped in the next half, before the run in front of it
+/// was taken.
+#[test]
+fn a_gap_that_was_skipped_in_the_next_half_is_no_evidence_behind_a_run() {
+    let world = world();
+    let mut cluster = Cluster::new(&world);
+    cluster.writer(B).hold_ticket(b"late");
+    put_packed(&mut cluster, A, &packed(8)[..4]);
+    cluster.owner.turn();
+    let writer = cluster.writer(A);
+    writer.hold_ticket(b"given up");
+    writer.fabric.fail(OWNER);
+    assert!(matches!(writer.hear(), Some(PutEvent::Lost { unknown: 1, .. })));
+    writer.outbox.discard();
+    writer.fabric.reopen(OWNER);
+    writer.outbox.readmit(&writer.fabric);
+    put(&mut cluster, A, &[b"behind"]);
+    // A ticket is missing, and a peer is fenced: the owner asks about all at once.
+    assert_eq!(cluster.owner.take(), None);
+    cluster.owner.fence(Peer(3));
+    cluster.owner.poll();
+    cluster.writer(B).finish();
+    assert_eq!(take_payloads(&mut cluster.owner), [b"late"]);
+    (0..2).for_each(|_| cluster.owner.turn());
+    assert_eq!(cluster.owner.mailbox.counters().skipped, 1);
+    assert_eq!(cluster.owner.drain_runs(), 5);
+    assert_eq!(cluster.owner.mailbox.counters().forgery, None);
+}
+
 /// MB-6: what was seen to be given out is found without a poll.
 #[test]
 fn the_rest_of_a_run_is_found_without_a_poll() {
