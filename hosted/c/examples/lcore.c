@@ -24,6 +24,10 @@
 static struct rte_ring *tx, *rx;
 static uint64_t count;
 
+/* What has been taken from the ring to be put. */
+static void *objects[BURST];
+static unsigned first, held;
+
 /* What has long steps before the loop: as a step of the member, for it polls nothing. */
 struct start {
     char *program;
@@ -48,16 +52,16 @@ static int works(void *unused) {
     (void)unused;
     uint64_t sent = 0, seen = 0;
     while (sent < count || seen < count) {
-        void *objects[BURST];
+        void *numbers[BURST];
         unsigned burst = 0, taken;
         while (burst < BURST && sent + burst < count) {
-            objects[burst] = (void *)(uintptr_t)(sent + burst + 1);
+            numbers[burst] = (void *)(uintptr_t)(sent + burst + 1);
             burst++;
         }
-        sent += rte_ring_enqueue_burst(tx, objects, burst, NULL);
-        taken = rte_ring_dequeue_burst(rx, objects, BURST, NULL);
+        sent += rte_ring_enqueue_burst(tx, numbers, burst, NULL);
+        taken = rte_ring_dequeue_burst(rx, numbers, BURST, NULL);
         for (unsigned at = 0; at < taken; at++) {
-            uint64_t number = (uintptr_t)objects[at];
+            uint64_t number = (uintptr_t)numbers[at];
             if (seen != 0 && number != seen + 1) {
                 return -1;
             }
@@ -74,8 +78,6 @@ static int works(void *unused) {
 
 /* Puts what the ring holds, in its order; what finds no room stays first in line. */
 static void put_all(weft_member *member, uint16_t next) {
-    static void *objects[BURST];
-    static unsigned first, held;
     if (first == held) {
         first = 0;
         held = rte_ring_dequeue_burst(tx, objects, BURST, NULL);
@@ -92,6 +94,13 @@ static void put_all(weft_member *member, uint16_t next) {
         }
         first++;
     }
+}
+
+/* Whether the worker has ended, and all that it enqueued is in the memory of the next. Its state is
+ * asked first: only behind its end does an empty ring stay empty. */
+static bool is_done(weft_member *member) {
+    return rte_eal_get_lcore_state(1) != RUNNING && rte_ring_empty(tx) && first == held &&
+           check(weft_flush(member, 0)) == WEFT_OK;
 }
 
 /* Takes what has come; what finds no room in the ring stays in the mailbox. As in ring.c, an
@@ -127,8 +136,7 @@ int main(int argc, char **argv) {
     }
     uint16_t next = (uint16_t)((self.rank + 1) % self.size);
     uint64_t seen = 0;
-    while (seen < count || rte_eal_get_lcore_state(1) == RUNNING ||
-           weft_flush(member, 0) != WEFT_OK) {
+    while (!is_done(member)) {
         check(weft_poll(member));
         put_all(member, next);
         take_all(member, &seen);
