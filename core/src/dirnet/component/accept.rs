@@ -322,17 +322,17 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
 
     /// Reports to `to`, which does not hear its manager, the nodes that are removed or isolated. A
     /// removal is final, so a copy of it is as good as the order.
-    pub(super) fn tell_removals(&mut self, to: Rank) {
+    pub(super) fn tell_removals(&mut self, to: Members) {
         // Each member begins with another node: an input has room for so many outputs only.
         for node in self.config.ring_after(self.me()) {
             if !self.is_removed(node) || !self.outputs.has_room() {
                 continue;
             }
             let Standing { incarnation, level, .. } = self.db.standing(node);
-            let is_isolated = self.tell_isolated(Members::only(to), node);
+            let is_isolated = self.tell_isolated(to, node);
             if level == Level::Down && !is_isolated {
                 let removal = Message::Anid { node, incarnation, level };
-                self.send(Members::only(to), Seat::Component, removal);
+                self.send(to, Seat::Component, removal);
             }
         }
     }

@@ -42,10 +42,12 @@ impl<const NODES: usize, const TASKS: usize> Component<NODES, TASKS> {
             return Err(Reject::BadSubject);
         }
         // Who asks about the manager may claim its place, and does not learn from it which nodes
-        // are removed: one of them could run on and claim a term that the asker follows.
+        // are removed: one of them could run on and claim a term that the asker follows. It may
+        // hear this node, although this node does not hear it.
         let is_about_manager = self.role() == Role::Backup && node == self.term.claimant;
         if is_about_manager && !crate::dirnet::CLAIMANTS_LEARN_NO_REMOVAL.is_planted() {
-            self.tell_removals(via);
+            // One of the two may not know that the other is removed.
+            self.tell_removals([via, asker].into_iter().collect());
         }
         if via == asker {
             self.pass_on_question(question, unheard);

@@ -117,6 +117,22 @@ pub(in crate::dirnet) fn x9_a_member_that_its_manager_does_not_reach_learns_of_a
     assert!(!net.verdicts().iter().any(claims), "the removed boot claims a term");
 }
 
+/// Found by the swarm: node 1 hears node 3 alone, which does not hear it. The question of node 1
+/// about its manager reached node 3 through node 4, which was sent the removal of node 2 in its
+/// place: node 1 never fenced that, and no manager reset it.
+#[test]
+fn g14_a_member_learns_of_a_removal_from_one_that_does_not_hear_it() {
+    let mut net = Net::settled(5);
+    net.cuts.extend([(0, 1), (4, 1), (1, 3)]);
+    net.run(1_000);
+    let dead = net.component(2).incarnation();
+    net.crash(2);
+    net.run(5_000);
+    let standing = net.component(0).database().standing(Rank(2));
+    assert!(standing.is_up() && standing.incarnation > dead, "{standing:?}");
+    assert!(net.nodes[1].fenced[&2] >= dead.boot.0, "node 1 has fenced it");
+}
+
 /// The manager and a member do not reach each other, in one direction or in both, and a third node
 /// dies: the member's fence is reported through the others, and the node is reset.
 #[test]

@@ -180,10 +180,7 @@ pub(in crate::dirnet) fn g11_a_manager_that_is_cut_off_removes_nobody() {
 #[test]
 pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
     for half in [[0, 1], [0, 2], [0, 3]] {
-        let mut net = Net::new(4);
-        net.min_alive = 3;
-        net.boot_all();
-        net.run(1_000);
+        let mut net = Net::settled_with(4, 3);
         let is_in = |node: u16| half.contains(&node);
         let pairs = (0..4).flat_map(|one| (0..4).map(move |other| (one, other)));
         net.cuts.extend(pairs.filter(|(one, other)| is_in(*one) != is_in(*other)));
@@ -199,10 +196,7 @@ pub(in crate::dirnet) fn g11_halves_that_are_too_small_remove_nobody() {
 /// two.
 #[test]
 pub(in crate::dirnet) fn g11_a_minority_with_the_manager_removes_no_node_of_the_majority() {
-    let mut net = Net::new(7);
-    net.min_alive = 4;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(7, 4);
     let pairs = (0..2).flat_map(|one| (2..7).flat_map(move |other| [(one, other), (other, one)]));
     net.cuts.extend(pairs);
     let removed = |net: &Net| net.verdicts().into_iter().filter(is_removal).map(|it| it.node);
@@ -305,10 +299,7 @@ pub(in crate::dirnet) fn g11_a_member_that_came_after_a_reset_fences_before_the_
 
 #[test]
 pub(in crate::dirnet) fn g11_too_few_remove_nobody() {
-    let mut net = Net::new(3);
-    net.min_alive = 2;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(3, 2);
     net.crash(1);
     net.crash(2);
     net.run(2_000);

@@ -198,10 +198,7 @@ fn x17_an_order_that_cannot_be_carried_out_is_refused() {
 /// G-11: a claim needs `min_alive` members.
 #[test]
 fn x17_too_few_hand_over_to_none() {
-    let mut net = Net::new(3);
-    net.min_alive = 3;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(3, 3);
     assert_eq!(hand_over(&mut net, 1), Ok(()));
     assert_whole(&mut net, 1);
     net.lost.push("HANDOVER");

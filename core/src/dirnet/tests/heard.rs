@@ -62,10 +62,7 @@ pub(in crate::dirnet) fn x9_a_deaf_manager_is_followed() {
 /// The manager hears all others, of which node 2 alone hears it: of four it needs two.
 #[test]
 pub(in crate::dirnet) fn x9_a_manager_that_too_few_members_hear_is_followed() {
-    let mut net = Net::new(4);
-    net.min_alive = 3;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(4, 3);
     net.cuts.extend([(0, 1), (0, 3)]);
     net.run(5_000);
     assert_eq!((net.manager(), net.rules(0, Verdict::NodeDown).len()), (Some(2), 0));
@@ -79,10 +76,7 @@ pub(in crate::dirnet) fn x9_a_manager_that_too_few_members_hear_is_followed() {
 #[test]
 pub(in crate::dirnet) fn x9_a_manager_that_only_the_last_candidate_hears_is_followed() {
     for both_ways in [false, true] {
-        let mut net = Net::new(4);
-        net.min_alive = 3;
-        net.boot_all();
-        net.run(1_000);
+        let mut net = Net::settled_with(4, 3);
         net.cuts.extend([(0, 1), (0, 2)]);
         if both_ways {
             net.cuts.extend([(1, 0), (2, 0)]);
@@ -354,10 +348,7 @@ pub(in crate::dirnet) fn x9_a_node_that_its_manager_does_not_hear_is_introduced_
 /// A decision needs both of two nodes, and the manager's timers stop.
 #[test]
 pub(in crate::dirnet) fn g11_a_node_whose_own_task_speaks_counts_as_alive() {
-    let mut net = Net::new(2);
-    net.min_alive = 2;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(2, 2);
     net.nodes[0].has_dead_timers = true;
     net.run_while(5_000, |net| net.component(1).role() == Role::Manager);
     assert_eq!(net.component(1).role(), Role::Manager);

@@ -334,10 +334,7 @@ pub(in crate::dirnet) fn a_component_that_dies_before_its_node_is_admitted_is_cl
 /// other.
 #[test]
 pub(in crate::dirnet) fn g11_a_node_that_asks_for_the_manager_counts_as_alive() {
-    let mut net = Net::new(3);
-    net.min_alive = 2;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(3, 2);
     net.resets_work = false;
     net.crash(2);
     net.run_while(3_000, |net| !net.rules(2, Verdict::NodeDown).is_empty());

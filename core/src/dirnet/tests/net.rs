@@ -126,7 +126,13 @@ impl Net {
 
     /// A cluster that has run for a second: all nodes are up and synchronised.
     pub(super) fn settled(count: u16) -> Self {
+        Self::settled_with(count, 1)
+    }
+
+    /// As [`Self::settled`], where decisions need so many members.
+    pub(super) fn settled_with(count: u16, min_alive: u16) -> Self {
         let mut net = Self::new(count);
+        net.min_alive = min_alive;
         net.boot_all();
         net.run(1_000);
         net.log.clear();

@@ -251,10 +251,7 @@ pub(in crate::dirnet) fn x9_an_echo_from_an_earlier_term_is_none() {
 /// it lives before its first heartbeat comes.
 #[test]
 pub(in crate::dirnet) fn x9_a_manager_that_claims_again_is_not_deaf_as_before() {
-    let mut net = Net::new(3);
-    net.min_alive = 2;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(3, 2);
     net.cut_off(2);
     let term = net.component(2).term();
     let unheard = Beat { is_heard: false, ..beat(&net, 0, term) };

@@ -29,10 +29,7 @@ pub(in crate::dirnet) fn x8_one_negative_testimony_removes_no_node_that_others_m
 /// answers that it meets node 3, which is reported, too: who waits for that must not wait forever.
 #[test]
 pub(in crate::dirnet) fn x8_a_link_is_reported_after_a_doubt_was() {
-    let mut net = Net::new(4);
-    net.min_alive = 3;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(4, 3);
     cut(&mut net, &[(0, 3)]);
     net.cuts.extend([(1, 0), (2, 0)]);
     net.run_while(900, |net| net.reported(News::TooFew) > 0);
@@ -71,10 +68,7 @@ pub(in crate::dirnet) fn x8_the_nodes_of_a_path_meet_each_other() {
 /// the time there are enough, nodes 1 and 2 reach node 3, which only the manager does not hear.
 #[test]
 pub(in crate::dirnet) fn x8_testimonies_expire_and_are_asked_for_again() {
-    let mut net = Net::new(4);
-    net.min_alive = 3;
-    net.boot_all();
-    net.run(1_000);
+    let mut net = Net::settled_with(4, 3);
     cut(&mut net, &[(0, 2), (1, 2), (0, 3), (1, 3)]);
     net.run(3_000);
     assert!(net.reported(News::TooFew) > 0);

@@ -158,7 +158,7 @@ impl NetLedger {
             self.broken("outcast", what);
         }
         match now.role {
-            Role::Joining => self.outcasts.values_mut().for_each(|seated| seated.remove(me)),
+            Role::Joining => self.handle_joining(me),
             Role::Backup => drop(self.outcasts.remove(&me)),
             Role::Manager => {
                 // An isolated node answers none.
@@ -170,6 +170,12 @@ impl NetLedger {
             }
             Role::Excluded => {}
         }
+    }
+
+    /// `node` asks for a role, and has none in which to answer a removed node. It may end before it
+    /// is inspected.
+    pub(super) fn handle_joining(&mut self, node: Rank) {
+        self.outcasts.values_mut().for_each(|seated| seated.remove(node));
     }
 
     /// Whether the component of `node`, if it is a manager, has been one since `then`, and knows

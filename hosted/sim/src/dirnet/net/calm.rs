@@ -13,6 +13,9 @@ const CALM_MS_MAX: u64 = 90_000;
 /// start or end of a node: all that the manager reaches have fenced it by then, or have been
 /// removed as well.
 const RESET_MS_MAX: u64 = 30_000;
+/// An operator starts a dead node by hand after this time, although a manager holds it removed and
+/// has not reset it: as a launcher does, since a member that no order reaches never fences (G-14).
+const BY_HAND_MS: u64 = 45_000;
 const EVENTS_MAX: u64 = 3_000_000;
 /// The most events before that. A run has tens of thousands; messages that are answered without end
 /// may let no time pass.
@@ -68,8 +71,10 @@ impl Net {
             let it = &self.nodes[usize::from(node)];
             let is_old = it.died + self.setting.noticed_after() < self.now;
             if it.supervisor.is_none() && is_time && is_old {
+                let since = it.died.max(self.setting.calm_from);
+                let is_overdue = since + BY_HAND_MS * self.setting.unit < self.now;
                 self.check_noticed(node);
-                let waits = self.waits_for_reset(node);
+                let waits = self.waits_for_reset(node) && !is_overdue;
                 // The launcher does this by itself.
                 if self.launcher.is_none() && !waits {
                     self.start_node(node);

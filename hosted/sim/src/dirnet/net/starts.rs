@@ -9,7 +9,7 @@
 
 use weft_core::dirnet::{
     Announcement, Component, ComponentIncarnation, End, Greeted, ImAliveTask, Post, Progress,
-    RestartLimit, Standing, Starts, Step, Supervision,
+    RestartLimit, Role, Standing, Starts, Step, Supervision,
 };
 use weft_core::ids::{Incarnation, Rank};
 use weft_core::time::{Duration, Instant};
@@ -256,7 +256,11 @@ impl Net {
         let component = Component::new(now, config, incarnation, tasks, kept);
         let wrong = it.saved.judge(config.nodes(), &component);
         let is_memory_lost = it.saved.is_newest_damaged();
+        let is_joining = component.role() == Role::Joining;
         it.component = Some(component);
+        if is_joining {
+            self.ledger.handle_joining(Rank(node));
+        }
         if is_memory_lost {
             self.ledger.handle_memory_lost(Rank(node));
         }
