@@ -15,12 +15,10 @@ use weft_program::transfer::Cutter;
 
 use crate::PATIENCE;
 use crate::broadcast::{FILE, digest, heard};
-use crate::place::{Nodes, Place, Running, eventually};
+use crate::place::{CALM, Nodes, Place, Running, eventually};
 
 /// Windows of 16 blocks of 4 KiB: FILE twice is longer.
 const SMALL: &str = "group.count = 1\ngroup.block_len = 4096\n";
-const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
-                    alarm_us = 30_000_000\n";
 
 /// Starts a cluster of so many nodes with these lines in its file.
 fn up(place: &Place, nodes: u16, lines: &str) -> (Running, Nodes) {

@@ -12,10 +12,7 @@ use weft::node::control::{Refused, TensorRefused, TensorState};
 use weft::tensor::{SealedTensor, TensorName, TensorView};
 
 use crate::PATIENCE;
-use crate::place::{Nodes, Place, Running, eventually};
-
-const CALM: &str = "[dirnet.timing]\nreceive_us = 60_000_000\nwindow_us = 60_000_000\n\
-                    alarm_us = 30_000_000\n";
+use crate::place::{CALM, Nodes, Place, Running, eventually};
 
 /// A cluster of two nodes with pools of a MiB and these lines in its rendezvous.
 fn up(place: &Place, lines: &str) -> (Running, Nodes) {
