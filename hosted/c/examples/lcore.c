@@ -97,7 +97,7 @@ static void put_all(weft_member *member, uint16_t next) {
 }
 
 /* Whether the worker has ended, and all that it enqueued is in the memory of the next. Its state is
- * asked first: only behind its end does an empty ring stay empty. */
+ * asked first: an empty ring stays empty only once it has ended. */
 static bool is_done(weft_member *member) {
     return rte_eal_get_lcore_state(1) != RUNNING && rte_ring_empty(tx) && first == held &&
            check(weft_flush(member, 0)) == WEFT_OK;

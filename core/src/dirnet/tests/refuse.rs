@@ -130,6 +130,24 @@ pub(in crate::dirnet) fn x5_a_removed_boot_that_runs_on_is_notified_by_any_membe
     assert_eq!(net.reported(News::Excluded), 1);
 }
 
+/// The question of a removed boot comes over a member that does not know of its removal.
+#[test]
+fn x9_who_asks_and_who_passes_the_question_on_both_learn_of_a_removal() {
+    let mut net = Net::settled(4);
+    net.resets_work = false;
+    net.crash(1);
+    net.run_while(2_000, |net| !net.component(3).database().standing(Rank(1)).is_up());
+    let question = Question { node: Rank(0), asker: Rank(1), round: 9 };
+    let passed_on = net.frame(2, Message::Witness { question, unheard: Members::NONE });
+    assert_eq!(net.deliver(3, passed_on), Ok(()));
+    let both = [Rank(1), Rank(2)].into_iter().collect();
+    let is_removal = |output: &Output| {
+        matches!(output, Output::Send { to, frame, .. }
+        if *to == both && frame.message.name() == "ANID")
+    };
+    assert!(net.log.iter().any(|(_, at, output)| *at == 3 && is_removal(output)));
+}
+
 /// Of two halves that have removed each other, no member ends on the other half's removal of it,
 /// whichever has the higher term: their managers settle which half ends.
 #[test]
